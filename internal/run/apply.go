@@ -1,0 +1,336 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrNotAllowed means that an event does not fit the state a run is in. Nothing has changed.
+var ErrNotAllowed = errors.New("event does not fit the state of the run")
+
+// Apply is the whole state machine: it returns the run after the event and the effects that the
+// event adds. It never changes its argument. The new effects are also appended to the returned
+// run's Effects; save them in the same transaction as the run, then do them in order.
+func Apply(r Run, e Event) (Run, []Effect, error) {
+	r.Effects = slices.Clone(r.Effects)
+	r.Warnings = slices.Clone(r.Warnings)
+	old := slices.Clone(r.Effects)
+	if err := r.apply(e); err != nil {
+		return Run{}, nil, fmt.Errorf("%w: %q in state %q of run %s: %w", ErrNotAllowed, e.Kind(), r.State, r.ID, err)
+	}
+	var added []Effect
+	for _, f := range r.Effects {
+		if !slices.ContainsFunc(old, func(o Effect) bool { return o.Key == f.Key }) {
+			added = append(added, f)
+		}
+	}
+	return r, added, nil
+}
+
+func (r *Run) apply(e Event) error {
+	switch e := e.(type) {
+	case Claimed:
+		return r.claimed(e)
+	case Refused:
+		return r.refused(e)
+	case TakenOver, Renewed:
+		return r.held(e)
+	case Reconfigured:
+		return r.reconfigured(e)
+	case SessionStarted:
+		return r.sessionStarted(e)
+	case SessionStopped:
+		return r.sessionStopped(e)
+	case Crashed:
+		return r.crashed(e)
+	case Delivered:
+		return r.delivered(e)
+	case Failed:
+		return r.failed(e)
+	case Verified:
+		return r.verified(e)
+	case BaseMoved:
+		return r.baseMoved(e)
+	case Settled:
+		return r.settled(e)
+	case ParkedBecause:
+		return r.parked(e)
+	case CanceledBy:
+		return r.canceled(e)
+	case Accepted:
+		return r.accepted(e)
+	}
+	return fmt.Errorf("unknown event %T", e)
+}
+
+// need refuses an event outside the states it belongs to.
+func (r *Run) need(states ...State) error {
+	if slices.Contains(states, r.State) {
+		return nil
+	}
+	return fmt.Errorf("allowed only in %q", states)
+}
+
+func (r *Run) add(kind EffectKind, key, text string) {
+	r.Effects = append(r.Effects, Effect{Kind: kind, Key: string(kind) + ":" + key, Text: text})
+}
+
+func (r *Run) claimed(e Claimed) error {
+	if err := r.need(Queued); err != nil {
+		return err
+	}
+	if e.Claim.Nonce == "" || e.Branch == "" || e.Base.Commit.Hash == "" {
+		return errors.New("a claim needs a nonce, a branch and a base")
+	}
+	r.State, r.Base, r.Branch, r.Claim = Claiming, e.Base, e.Branch, e.Claim
+	r.Reason = "claiming the issue"
+	r.add(EffectClaim, e.Claim.Nonce, "")
+	r.add(EffectMark, e.Claim.Nonce, "")
+	return nil
+}
+
+func (r *Run) refused(e Refused) error {
+	if err := r.need(Claiming); err != nil {
+		return err
+	}
+	r.State, r.Reason, r.Effects = Canceled, e.Reason, nil
+	return nil
+}
+
+func (r *Run) held(e Event) error {
+	if re, ok := e.(Renewed); ok {
+		if re.Claim.Nonce != r.Claim.Nonce {
+			return errors.New("a claim with another nonce is not ours")
+		}
+		r.Claim = re.Claim
+	}
+	return nil
+}
+
+func (r *Run) reconfigured(e Reconfigured) error {
+	if !r.State.Live() {
+		return errors.New("the run is not live")
+	}
+	same := slices.Equal(e.Plan.Checks, r.Plan.Checks) && e.Plan.AllowNoTests == r.Plan.AllowNoTests
+	delivering := r.pending(EffectPush) == nil
+	r.Plan = e.Plan
+	// A verdict of other checks says nothing; only what has not been delivered can be checked again.
+	if r.State == Landing && !same && !delivering {
+		r.State, r.Verdict, r.Effects = Verifying, nil, nil
+	}
+	return nil
+}
+
+func (r *Run) sessionStarted(e SessionStarted) error {
+	if err := r.need(Implementing); err != nil {
+		return err
+	}
+	if r.Spent >= r.Plan.Attempts {
+		return fmt.Errorf("all %d attempts are spent", r.Plan.Attempts)
+	}
+	r.Attempt++
+	r.Spent++
+	r.Sandbox = e.Sandbox
+	r.Reason = fmt.Sprintf("attempt %d: the agent works", r.Attempt)
+	return nil
+}
+
+func (r *Run) sessionStopped(e SessionStopped) error {
+	if err := r.need(Implementing); err != nil {
+		return err
+	}
+	if r.Spent > 0 {
+		r.Spent--
+	}
+	r.tip(e.Tip)
+	r.Reason = "stopped by the operator; the work is kept"
+	return nil
+}
+
+func (r *Run) crashed(e Crashed) error {
+	if err := r.need(Implementing); err != nil {
+		return err
+	}
+	r.tip(e.Tip)
+	r.Reason = "the session died with its holder"
+	return nil
+}
+
+func (r *Run) tip(hash string) {
+	if hash != "" {
+		r.Tip = hash
+	}
+}
+
+func (r *Run) delivered(e Delivered) error {
+	if err := r.need(Implementing); err != nil {
+		return err
+	}
+	if e.Head.Hash == "" || e.Head.Tree == "" {
+		return errors.New("a delivery needs a commit and its tree")
+	}
+	r.State, r.Head, r.Tip, r.Verdict = Verifying, e.Head, e.Head.Hash, nil
+	r.Reason = "checking the exact commit"
+	return nil
+}
+
+func (r *Run) failed(e Failed) error {
+	if err := r.need(Implementing, Verifying, Landing); err != nil {
+		return err
+	}
+	if r.State == Landing && r.pending(EffectPush) == nil {
+		return errors.New("work that was delivered cannot fail any more")
+	}
+	r.State, r.Findings, r.Reason, r.Effects = Implementing, e.Findings, e.Reason, nil
+	r.tip(e.Tip)
+	if e.Final {
+		r.Spent = max(r.Spent, r.Plan.Attempts)
+	}
+	return nil
+}
+
+func (r *Run) verified(e Verified) error {
+	if err := r.need(Verifying); err != nil {
+		return err
+	}
+	v := e.Verdict
+	if v.Head != r.Head {
+		return fmt.Errorf("the verdict is for %s, the head is %s", v.Head.Hash, r.Head.Hash)
+	}
+	r.Verdict = &v
+	if !v.Passed {
+		r.State, r.Reason, r.Findings = Implementing, "the checks failed: "+v.Why, v.Findings()
+		return nil
+	}
+	r.State, r.Reason, r.Findings = Landing, "the checks passed", ""
+	if r.Plan.Lane == LaneBuild {
+		r.note("built", fmt.Sprintf("Built %s on %s; the checks passed. Lane build: nothing was pushed.", v.Head.Hash, r.Base.Branch))
+		r.giveBack()
+		return nil
+	}
+	r.add(EffectPush, r.Branch+":"+r.Head.Hash, "")
+	return nil
+}
+
+func (r *Run) baseMoved(e BaseMoved) error {
+	if err := r.need(Landing); err != nil {
+		return err
+	}
+	if r.pending(EffectPush) == nil {
+		return errors.New("the head was pushed already")
+	}
+	r.State, r.Base, r.Verdict, r.Effects = Implementing, e.Base, nil, nil
+	r.Tip, r.Findings, r.Reason = r.Head.Hash, e.Findings, "the base moved and no longer merges"
+	return nil
+}
+
+func (r *Run) settled(e Settled) error {
+	i := slices.IndexFunc(r.Effects, func(f Effect) bool { return f.Key == e.Key })
+	if i < 0 {
+		return fmt.Errorf("no pending effect has the key %q", e.Key)
+	}
+	if i > 0 {
+		return fmt.Errorf("effect %q comes before it", r.Effects[0].Key)
+	}
+	kind := r.Effects[0].Kind
+	r.Effects = r.Effects[1:]
+	if e.Claim != nil {
+		if e.Claim.Nonce != r.Claim.Nonce {
+			return errors.New("a claim with another nonce is not ours")
+		}
+		r.Claim = *e.Claim
+	}
+	return r.after(kind, e)
+}
+
+// after moves the run on when an effect of this kind has happened.
+func (r *Run) after(kind EffectKind, e Settled) error {
+	switch kind {
+	case EffectMark:
+		if r.State == Claiming {
+			r.State, r.Reason = Implementing, "claimed"
+		}
+	case EffectPush:
+		r.Pushed = r.Head.Hash
+		if e.Branch != "" {
+			r.Branch = e.Branch
+		}
+		r.add(EffectPropose, r.Branch, "")
+	case EffectPropose:
+		if e.Change <= 0 {
+			return errors.New("a proposal settles with the number of its change")
+		}
+		r.Change = e.Change
+		r.add(EffectHandoff, fmt.Sprintf("%s:%d", r.Branch, r.Change), "")
+	case EffectHandoff:
+		r.State, r.Reason = InReview, fmt.Sprintf("change %d waits for a reviewer", r.Change)
+		r.add(EffectRelease, r.Claim.Nonce, "")
+	case EffectRelease:
+		if r.State == Landing { // lane build
+			r.State, r.Reason = Done, "built and verified; nothing was pushed"
+		}
+	}
+	return nil
+}
+
+func (r *Run) parked(e ParkedBecause) error {
+	if !r.State.Live() {
+		return errors.New("the run is not live")
+	}
+	if r.Change != 0 {
+		return fmt.Errorf("change %d is open already", r.Change)
+	}
+	r.State, r.Reason, r.Next, r.Exit, r.Precond = Parked, e.Reason, e.Next, e.Exit, e.Precond
+	r.Effects = nil
+	if !e.Silent && r.Claim.Nonce != "" {
+		r.note("parked", e.Reason)
+		r.giveBack()
+	}
+	return nil
+}
+
+func (r *Run) canceled(e CanceledBy) error {
+	if !r.State.Live() {
+		return errors.New("the run is not live")
+	}
+	fresh := r.State == Queued // nothing was written outside yet
+	r.State, r.Reason, r.Effects = Canceled, e.Reason, nil
+	if fresh {
+		return nil
+	}
+	r.note("canceled", "Canceled: "+e.Reason)
+	r.giveBack()
+	return nil
+}
+
+func (r *Run) accepted(e Accepted) error {
+	if err := r.need(InReview); err != nil {
+		return err
+	}
+	r.State, r.Reason = Done, "change accepted"
+	return nil
+}
+
+func (r *Run) note(what, text string) {
+	sum := sha256.Sum256([]byte(text))
+	r.add(EffectNote, r.ID+":"+what+":"+hex.EncodeToString(sum[:6]), text)
+}
+
+// giveBack takes the mark off and releases the claim.
+func (r *Run) giveBack() {
+	r.add(EffectUnmark, r.Claim.Nonce, "")
+	r.add(EffectRelease, r.Claim.Nonce, "")
+}
+
+// pending returns the pending effect of this kind, nil if there is none.
+func (r *Run) pending(kind EffectKind) *Effect {
+	for i := range r.Effects {
+		if r.Effects[i].Kind == kind {
+			return &r.Effects[i]
+		}
+	}
+	return nil
+}

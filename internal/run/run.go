@@ -1,0 +1,186 @@
+// Package run holds the pure heart of Interlock: what a run, a lease, an event, an effect and a
+// verdict are, and the one function that moves a run, Apply. It has no clock and does no I/O;
+// times arrive as values and effects leave as values.
+package run
+
+import "time"
+
+// State is where a run stands. The picture is in DESIGN.md, section "The run".
+type State string
+
+// The states of a run. Live states have work left to do; the others are resting or final.
+const (
+	Queued       State = "queued"       // picked, nothing saved outside yet
+	Claiming     State = "claiming"     // claim saved; the forge is being marked
+	Implementing State = "implementing" // an agent works, or the next attempt is due
+	Verifying    State = "verifying"    // the exact head is being checked
+	Landing      State = "landing"      // scope, push, propose, hand off
+	InReview     State = "in review"    // handed to a reviewer; nothing left for an agent
+	Done         State = "done"         // accepted, or delivered where the lane ends without a change
+	Parked       State = "parked"       // set aside with a reason until its precondition changes
+	Canceled     State = "canceled"     // a person ended it
+)
+
+// Live reports whether a run in this state is to be driven by a holder.
+func (s State) Live() bool {
+	switch s {
+	case Queued, Claiming, Implementing, Verifying, Landing:
+		return true
+	}
+	return false
+}
+
+// Lane says how far a run may go.
+type Lane string
+
+// The lanes.
+const (
+	LaneBuild   Lane = "build"   // ends with the verified commit in the engine's repository
+	LanePropose Lane = "propose" // ends with one change handed to review
+)
+
+// Fence is the fencing token: it grows at each grant of a key and travels with every write.
+type Fence int64
+
+// Holder identifies the process that acts. Identity is what can be proved dead later: a process
+// id alone is reused, so its start time and the boot it lives in belong to it.
+type Holder struct {
+	ID           string `json:"id"`           // unique per engine process
+	Installation string `json:"installation"` // one state directory
+	Host         string `json:"host"`
+	PID          int    `json:"pid"`
+	Start        uint64 `json:"start"` // field 22 of /proc/PID/stat: clock ticks since boot
+	Boot         string `json:"boot"`  // /proc/sys/kernel/random/boot_id
+}
+
+// Lease is a time-bounded right to act on a key. Times are store time (see store.Clock).
+type Lease struct {
+	Key     string        `json:"key"`
+	Holder  Holder        `json:"holder"`
+	Fence   Fence         `json:"fence"`
+	Granted time.Duration `json:"granted"`
+	Expires time.Duration `json:"expires"`
+}
+
+// Commit names a commit and the tree it holds, each as 40 lower-case hex digits.
+type Commit struct {
+	Hash string `json:"hash,omitempty"`
+	Tree string `json:"tree,omitempty"`
+}
+
+// Base is the branch a change is proposed against and the commit it was at.
+type Base struct {
+	Branch string `json:"branch,omitempty"`
+	Commit Commit `json:"commit"`
+}
+
+// Claim is what the run knows of its claim ref on the forge.
+type Claim struct {
+	Ref        string `json:"ref,omitempty"`
+	Hash       string `json:"hash,omitempty"`  // the last claim commit we know to be ours
+	Nonce      string `json:"nonce,omitempty"` // chosen before the first write, so a lost reply is recognised
+	Generation int64  `json:"generation,omitempty"`
+}
+
+// Task is the issue as it is handed to an agent. The text is frozen when the issue is picked.
+type Task struct {
+	Title  string `json:"title"`
+	Body   string `json:"body"`
+	Digest string `json:"digest"` // SHA-256 of title, NUL, body
+}
+
+// Plan is what the operator asked for. It is kept with the run and may be replaced on a resume.
+type Plan struct {
+	Lane          Lane          `json:"lane"`
+	Command       string        `json:"command"`                  // the agent's shell line
+	CommandDigest string        `json:"command_digest,omitempty"` // SHA-256 of the bound agent file, if any
+	Checks        []string      `json:"checks"`
+	Attempts      int           `json:"attempts"` // sessions that may be started
+	AllowNoTests  bool          `json:"allow_no_tests,omitempty"`
+	AllowPaths    []string      `json:"allow_paths,omitempty"` // protected paths this run may touch
+	Sandbox       string        `json:"sandbox"`               // level asked for
+	AgentTotal    time.Duration `json:"agent_total"`
+	AgentIdle     time.Duration `json:"agent_idle"`
+	CheckTotal    time.Duration `json:"check_total"`
+}
+
+// Command is one check as it ran.
+type Command struct {
+	Line     string        `json:"line"`
+	Exit     int           `json:"exit"`             // -1: ended by a signal or a limit
+	Tests    *int          `json:"tests,omitempty"`  // tests that ran; nil: not counted
+	Why      string        `json:"why,omitempty"`    // why it failed
+	Output   string        `json:"output,omitempty"` // the tail, capped
+	Duration time.Duration `json:"duration"`
+}
+
+// Verdict is what the checks said of one exact commit.
+type Verdict struct {
+	Passed   bool      `json:"passed"`
+	Head     Commit    `json:"head"`
+	Base     string    `json:"base"`            // hash of the base it was verified on
+	Tests    *int      `json:"tests,omitempty"` // sum over the commands that count
+	Commands []Command `json:"commands"`
+	Why      string    `json:"why,omitempty"`
+	Sandbox  string    `json:"sandbox"`
+}
+
+// Run is the durable execution of one issue.
+type Run struct {
+	ID       string `json:"id"`
+	Repo     string `json:"repo"`      // canonical repository key
+	RepoPath string `json:"repo_path"` // as the operator can find it
+	Issue    int64  `json:"issue"`
+	Task     Task   `json:"task"`
+	Plan     Plan   `json:"plan"`
+
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"` // why it is where it is, for a person
+	Next     string `json:"next,omitempty"`   // a command that goes on from here
+	Exit     int    `json:"exit"`             // the exit code a resting state maps to
+	Precond  string `json:"precond,omitempty"`
+	Attempt  int    `json:"attempt"` // number of the newest session, 0 before the first
+	Spent    int    `json:"spent"`   // sessions counted against Plan.Attempts
+	Findings string `json:"findings,omitempty"`
+
+	Base     Base     `json:"base"`
+	Branch   string   `json:"branch,omitempty"`
+	Tip      string   `json:"tip,omitempty"` // where the next attempt starts; "" means at the base
+	Head     Commit   `json:"head"`          // what the last attempt delivered
+	Verdict  *Verdict `json:"verdict,omitempty"`
+	Claim    Claim    `json:"claim"`
+	Change   int64    `json:"change,omitempty"`
+	Pushed   string   `json:"pushed,omitempty"` // hash the forge's branch was last seen at by us
+	Sandbox  string   `json:"sandbox,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+
+	Effects []Effect `json:"effects"` // not yet settled, in the order they must be done
+
+	Revision int64     `json:"revision"` // grows with each save
+	Fence    Fence     `json:"fence"`    // of the last holder that saved
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+}
+
+// EffectKind says what must happen outside.
+type EffectKind string
+
+// The kinds of effect.
+const (
+	EffectClaim   EffectKind = "claim-ref" // create or take up the claim ref
+	EffectMark    EffectKind = "mark"      // make the claim visible on the issue
+	EffectPush    EffectKind = "push"      // claim child and branch, atomically
+	EffectPropose EffectKind = "propose"   // exactly one open change for the head branch
+	EffectHandoff EffectKind = "hand-off"  // tell the issue that it is in review
+	EffectNote    EffectKind = "note"      // one comment with a reason or a delivery
+	EffectUnmark  EffectKind = "unmark"    // take our mark off
+	EffectRelease EffectKind = "release"   // give the claim ref back
+)
+
+// Effect is one thing that must happen outside, written down before it is done. Key names what
+// is delivered, not the attempt, so that a second try is recognised as the same.
+type Effect struct {
+	Kind EffectKind `json:"kind"`
+	Key  string     `json:"key"`
+	Text string     `json:"text,omitempty"` // what a note says
+}

@@ -1,0 +1,24 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Findings says in plain words what a failed verdict wants mended. It goes into the next prompt.
+func (v Verdict) Findings() string {
+	var b strings.Builder
+	if v.Why != "" {
+		fmt.Fprintf(&b, "%s\n", v.Why)
+	}
+	for _, c := range v.Commands {
+		if c.Why == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "\nCheck `%s` failed: %s\n", c.Line, c.Why)
+		if c.Output != "" {
+			fmt.Fprintf(&b, "\n%s\n", c.Output)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,62 @@
+// Package sandbox turns a policy into a confined, supervised process tree, and proves that such a
+// tree is gone. It knows nothing of runs, leases or forges.
+package sandbox
+
+import "time"
+
+// Level names how strongly a tree is confined.
+type Level string
+
+// The levels.
+const (
+	Full Level = "full" // bubblewrap namespaces, Landlock inside, no capabilities
+	None Level = "none" // supervised, not confined; must be asked for by this word
+)
+
+// Mount makes a path of the host visible inside. At level none, Target is ignored and the path
+// inside is Source itself; ask Policy.Inside.
+type Mount struct {
+	Source string `json:"source"`
+	Target string `json:"target"` // absolute path inside
+	Write  bool   `json:"write,omitempty"`
+}
+
+// Policy is what a tree may see and touch, and what it runs.
+type Policy struct {
+	Level   Level    `json:"level"`
+	Mounts  []Mount  `json:"mounts"`  // beside the system directories and tool chains
+	Tools   []Mount  `json:"tools"`   // detected tool chains, see Toolchains
+	Home    string   `json:"home"`    // private directory on the host; HOME inside is HomeInside
+	Temp    string   `json:"temp"`    // private directory on the host; TMPDIR inside is /tmp
+	Dir     string   `json:"dir"`     // working directory, as a host path under one of the mounts
+	Network string   `json:"network"` // "host" or "none"
+	Env     []string `json:"env"`     // NAME=value; the whole environment, nothing is inherited
+	Argv    []string `json:"argv"`    // argv[0] is looked up in PATH inside
+}
+
+// Limits bound a session. Zero means no limit of that kind.
+type Limits struct {
+	Total time.Duration `json:"total"`
+	Idle  time.Duration `json:"idle"` // neither output nor a change in a watched directory
+	Log   int64         `json:"log"`  // bytes of output kept; the rest is counted and dropped
+}
+
+// Identity is what proves, later and from another process, that a tree is gone.
+type Identity struct {
+	Session string `json:"session"`
+	Way     string `json:"way"`              // "cgroup", "pidns" or "subreaper"
+	Cgroup  string `json:"cgroup,omitempty"` // absolute path of its cgroup v2 directory
+	PID     int    `json:"pid"`              // the supervisor
+	Start   uint64 `json:"start"`            // its start time, field 22 of /proc/PID/stat
+	Boot    string `json:"boot"`
+}
+
+// Result is how a session ended.
+type Result struct {
+	Exit    int           `json:"exit"` // -1 when ended by a signal
+	Signal  string        `json:"signal,omitempty"`
+	Why     string        `json:"why"`     // "exit", "total", "idle", "stopped" or "engine gone"
+	Tree    string        `json:"tree"`    // how the end of the whole tree was confirmed
+	Dropped int64         `json:"dropped"` // bytes of output over Limits.Log
+	Took    time.Duration `json:"took"`
+}
