@@ -44,7 +44,7 @@ var layers = map[string]layer{
 	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "store", "forge", "agent", "check", "engine",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra", "golang.org/x/sync"}},
 
-	"cmd/interlock": {level: 7, may: []string{"cli", "sandbox"}},
+	"cmd/interlock": {level: 7, may: []string{"cli"}},
 }
 
 // forbidden are package names that say nothing.
