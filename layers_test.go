@@ -24,6 +24,8 @@ type layer struct {
 var layers = map[string]layer{
 	"internal/run":     {level: 0},
 	"internal/git":     {level: 0},
+	"internal/scope":   {level: 0},
+	"internal/text":    {level: 0},
 	"internal/sandbox": {level: 0, may: []string{"golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 
 	"internal/store": {level: 1, may: []string{"run"}},
@@ -39,9 +41,12 @@ var layers = map[string]layer{
 
 	"internal/check": {level: 3, may: []string{"run", "git", "sandbox"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "store", "forge", "agent", "check", "golang.org/x/sync"}},
+	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "store", "forge", "agent", "check", "golang.org/x/sync"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "store", "forge", "agent", "check", "engine",
+	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "text"}},
+	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
+
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "engine", "view", "doctor",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra", "golang.org/x/sync"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

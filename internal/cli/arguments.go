@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+
+	"interlock/internal/text"
 )
 
 // repoFlag adds --repo to a command.
@@ -28,7 +29,7 @@ func one(what, example string) cobra.PositionalArgs {
 func number(what, s string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimPrefix(s, "#"), 10, 64)
 	if err != nil || n < 1 {
-		return 0, &usageError{fmt.Sprintf("%s is not the number of %s", quoteWord(s), article(what)), "interlock " + what + " list"}
+		return 0, &usageError{fmt.Sprintf("%s is not the number of %s", text.Quote(s), article(what)), "interlock " + what + " list"}
 	}
 	return n, nil
 }
@@ -38,19 +39,4 @@ func article(what string) string {
 		return "an " + what
 	}
 	return "a " + what
-}
-
-// field prints one line of a description; an empty one is left out.
-func field(b *strings.Builder, name, value string) {
-	if value != "" {
-		fmt.Fprintf(b, "  %-9s %s\n", name, cleanLine(value))
-	}
-}
-
-// day prints a time for people.
-func day(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }

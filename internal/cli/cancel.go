@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"interlock/internal/run"
+	"interlock/internal/text"
 )
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -39,12 +40,12 @@ gives the issue back. Commits of the agent are kept in the state directory.`,
 			return err
 		}
 		if a.json {
-			return writeJSON(a.env.Stdout, r)
+			return text.JSON(a.env.Stdout, r)
 		}
 		if r.State == run.Canceled {
-			_, err = fmt.Fprintf(a.env.Stdout, "run %s is canceled\n", cleanLine(r.ID))
+			_, err = fmt.Fprintf(a.env.Stdout, "run %s is canceled\n", text.Line(r.ID))
 		} else {
-			_, err = fmt.Fprintf(a.env.Stdout, "run %s is asked to end; it is %s\n", cleanLine(r.ID), r.State)
+			_, err = fmt.Fprintf(a.env.Stdout, "run %s is asked to end; it is %s\n", text.Line(r.ID), r.State)
 		}
 		return err
 	})

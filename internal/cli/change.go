@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
+	"interlock/internal/text"
+	"interlock/internal/view"
 )
 
 func (a *app) changeCommand() *cobra.Command {
@@ -33,7 +33,7 @@ func (a *app) changeList() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
 		if !slices.Contains([]string{"open", "merged", "closed", "all"}, state) {
-			return &usageError{"--state " + quoteWord(state) + ": known are open, merged, closed and all", "interlock change list --state all"}
+			return &usageError{"--state " + text.Quote(state) + ": known are open, merged, closed and all", "interlock change list --state all"}
 		}
 		f, err := a.forge(ctx, repo)
 		if err != nil {
@@ -45,34 +45,18 @@ func (a *app) changeList() *cobra.Command {
 		}
 		found = slices.DeleteFunc(found, func(c forge.Change) bool { return state != "all" && c.State != state })
 		if a.json {
-			return writeList(a.env.Stdout, found)
+			return text.List(a.env.Stdout, found)
 		}
-		return a.printChanges(found)
+		if len(found) == 0 {
+			_, err = fmt.Fprintln(a.env.Stderr, "no such changes; a run makes one: interlock run --help")
+			return err
+		}
+		return view.Changes(a.env.Stdout, found)
 	})
 	repoFlag(c, &repo)
 	c.Flags().StringVar(&state, "state", "open", "open, merged, closed or all")
 	a.jsonFlag(c, "print one JSON array")
 	return c
-}
-
-func (a *app) printChanges(found []forge.Change) error {
-	if len(found) == 0 {
-		_, err := fmt.Fprintln(a.env.Stderr, "no such changes; a run makes one: interlock run --help")
-		return err
-	}
-	t := newTable(a.env.Stdout, "CHANGE", "ISSUE", "STATE", "HEAD", "BASE", "TITLE")
-	for _, c := range found {
-		t.row(strconv.FormatInt(c.Number, 10), strconv.FormatInt(c.Issue, 10), c.State, c.Head, c.Base, short(c.Title, 60))
-	}
-	return t.flush()
-}
-
-// shownChange is a change with what is needed to judge it.
-type shownChange struct {
-	forge.Change
-	Verdict   *run.Verdict `json:"verdict"` // nil when no run of this state directory made it
-	Patch     string       `json:"patch"`
-	Truncated bool         `json:"truncated,omitempty"` // the patch is longer than what is shown
 }
 
 // patchMost bounds the diff that change show prints, in bytes.
@@ -98,7 +82,7 @@ func (a *app) changeShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		shown := shownChange{Change: change}
+		shown := view.Proposal{Change: change}
 		at := a.git.At(f.Location().CommonDir)
 		if shown.Patch, shown.Truncated, err = patch(ctx, at, change); err != nil {
 			return err
@@ -107,9 +91,10 @@ func (a *app) changeShow() *cobra.Command {
 			return err
 		}
 		if a.json {
-			return writeJSON(a.env.Stdout, shown)
+			return text.JSON(a.env.Stdout, shown)
 		}
-		return a.printChange(shown)
+		_, err = io.WriteString(a.env.Stdout, shown.Text())
+		return err
 	})
 	repoFlag(c, &repo)
 	a.jsonFlag(c, "print the change as one JSON object")
@@ -145,66 +130,6 @@ func (a *app) verdict(ctx context.Context, id string) (*run.Verdict, error) {
 	return r.Verdict, nil
 }
 
-func (a *app) printChange(c shownChange) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "change %d: %s\n", c.Number, cleanLine(c.Title))
-	field(&b, "state", c.State)
-	field(&b, "issue", strconv.FormatInt(c.Issue, 10))
-	field(&b, "head", strings.TrimSpace(c.Head+" "+c.HeadAt))
-	field(&b, "base", strings.TrimSpace(c.Base+" "+c.BaseAt))
-	field(&b, "author", c.Author)
-	field(&b, "run", c.Marker)
-	field(&b, "opened", day(c.Created))
-	if c.Body != "" {
-		b.WriteString("\n" + indent(c.Body))
-	}
-	b.WriteString("\n")
-	if c.Verdict == nil {
-		b.WriteString("checks: no run in this state directory made this change, so what they said is not known here\n")
-	} else {
-		b.WriteString(verdictText(*c.Verdict))
-	}
-	switch {
-	case c.Patch == "":
-		b.WriteString("\nno diff: the branch is gone or changes nothing\n")
-	default:
-		b.WriteString("\n" + clean(c.Patch))
-		if c.Truncated {
-			fmt.Fprintf(&b, "\n(the diff is longer; see all of it with: git diff %s %s)\n", cleanLine(c.BaseAt), cleanLine(c.HeadAt))
-		}
-	}
-	_, err := io.WriteString(a.env.Stdout, b.String())
-	return err
-}
-
-// verdictText says for people what the checks said, and of which commit.
-func verdictText(v run.Verdict) string {
-	var b strings.Builder
-	word := "passed"
-	if !v.Passed {
-		word = "FAILED"
-	}
-	fmt.Fprintf(&b, "checks: %s at %s", word, cleanLine(v.Head.Hash))
-	if v.Tests != nil {
-		fmt.Fprintf(&b, ", %d tests ran", *v.Tests)
-	}
-	fmt.Fprintf(&b, " (sandbox %s)\n", cleanLine(v.Sandbox))
-	if v.Why != "" {
-		fmt.Fprintf(&b, "  %s\n", cleanLine(v.Why))
-	}
-	for _, c := range v.Commands {
-		fmt.Fprintf(&b, "  %s  exit %d", cleanLine(c.Line), c.Exit)
-		if c.Tests != nil {
-			fmt.Fprintf(&b, ", %d tests", *c.Tests)
-		}
-		fmt.Fprintf(&b, ", %.1fs\n", c.Duration.Seconds())
-		if c.Why != "" {
-			fmt.Fprintf(&b, "    %s\n", cleanLine(c.Why))
-		}
-	}
-	return b.String()
-}
-
 func (a *app) changeAccept() *cobra.Command {
 	var repo string
 	c := a.command(cobra.Command{
@@ -231,9 +156,9 @@ clean; otherwise accept refuses with the command to type.`,
 			return fmt.Errorf("change %d is merged, but its run could not be closed: %w", n, err)
 		}
 		if a.json {
-			return writeJSON(a.env.Stdout, change)
+			return text.JSON(a.env.Stdout, change)
 		}
-		_, err = fmt.Fprintf(a.env.Stdout, "change %d is merged into %s\n", change.Number, cleanLine(change.Base))
+		_, err = fmt.Fprintf(a.env.Stdout, "change %d is merged into %s\n", change.Number, text.Line(change.Base))
 		return err
 	})
 	repoFlag(c, &repo)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"interlock/internal/git"
+	"interlock/internal/text"
 )
 
 // Env is everything that a command takes from outside.
@@ -66,7 +67,7 @@ func (a *app) finish(ctx context.Context, err error) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.json || slices.Contains(a.args, "--json") {
-		_ = writeJSON(a.env.Stdout, map[string]problem{"error": p})
+		_ = text.JSON(a.env.Stdout, map[string]problem{"error": p})
 		return p.Exit
 	}
 	_, _ = io.WriteString(a.env.Stderr, p.text())
@@ -118,7 +119,7 @@ func (a *app) stateDir() (string, error) {
 	}
 	return "", &usageError{
 		what: "neither XDG_STATE_HOME nor HOME is set, so there is no place for the state",
-		next: "interlock --state-dir DIR " + quote(a.args),
+		next: "interlock --state-dir DIR " + text.QuoteAll(a.args),
 	}
 }
 
@@ -162,7 +163,7 @@ func (a *app) group(c cobra.Command, below ...*cobra.Command) *cobra.Command {
 			return c.Help()
 		}
 		return &usageError{
-			what: "unknown command " + quoteWord(args[0]) + " for " + quoteWord(c.CommandPath()),
+			what: "unknown command " + text.Quote(args[0]) + " for " + text.Quote(c.CommandPath()),
 			next: c.CommandPath() + " --help",
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
+	"interlock/internal/text"
 )
 
 // problem is an error as a person or a script reads it: what happened to what, what is safe, and
@@ -30,12 +31,12 @@ type problem struct {
 // text is the form for people.
 func (p problem) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "interlock: %s\n", strings.TrimRight(clean(p.What), "\n"))
+	fmt.Fprintf(&b, "interlock: %s\n", strings.TrimRight(text.Clean(p.What), "\n"))
 	if p.Safe != "" {
-		fmt.Fprintf(&b, "  safe: %s\n", cleanLine(p.Safe))
+		fmt.Fprintf(&b, "  safe: %s\n", text.Line(p.Safe))
 	}
 	if p.Next != "" {
-		fmt.Fprintf(&b, "  next: %s\n", cleanLine(p.Next))
+		fmt.Fprintf(&b, "  next: %s\n", text.Line(p.Next))
 	}
 	return b.String()
 }
@@ -72,7 +73,7 @@ func explain(ctx context.Context, err error, args []string) problem {
 	case errors.As(err, &stop):
 		return ofEngine(stop, args)
 	case interrupted(ctx, err):
-		return problem{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + quote(args)}
+		return problem{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + text.QuoteAll(args)}
 	case errors.As(err, &accept):
 		return problem{run.ExitRefused, accept.Why, nothingChanged, accept.Command}
 	case errors.As(err, &unfit):
@@ -85,7 +86,7 @@ func explain(ctx context.Context, err error, args []string) problem {
 func ofEngine(r *engine.Refusal, args []string) problem {
 	p := problem{r.Exit, r.What, r.Safe, r.Next}
 	if p.Next == "" {
-		p.Next = "interlock " + quote(args)
+		p.Next = "interlock " + text.QuoteAll(args)
 	}
 	return p
 }
@@ -143,7 +144,7 @@ var kinds = []kind{
 
 // explainKind maps the errors that come without words of their own.
 func explainKind(err error, args []string) problem {
-	again := "interlock " + quote(args)
+	again := "interlock " + text.QuoteAll(args)
 	var storeHeld *store.HeldError
 	var forgeHeld *forge.HeldError
 	if errors.As(err, &storeHeld) || errors.As(err, &forgeHeld) {

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"interlock/internal/forge"
+	"interlock/internal/text"
+	"interlock/internal/view"
 )
 
 func (a *app) issueCommand() *cobra.Command {
@@ -37,7 +39,7 @@ func (a *app) issueNew() *cobra.Command {
 			"  interlock issue new --title 'Say what a retry does' --body-file notes.md --json",
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		text, err := a.body(body, file)
+		full, err := a.body(body, file)
 		if err != nil {
 			return err
 		}
@@ -48,12 +50,12 @@ func (a *app) issueNew() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		is, err := f.NewIssue(ctx, title, text, labels, a.author())
+		is, err := f.NewIssue(ctx, title, full, labels, a.author())
 		if err != nil {
 			return err
 		}
 		if a.json {
-			return writeJSON(a.env.Stdout, is)
+			return text.JSON(a.env.Stdout, is)
 		}
 		_, err = fmt.Fprintln(a.env.Stdout, is.Number)
 		return err
@@ -78,7 +80,7 @@ func issueWords(title string, labels []string) error {
 	}
 	for _, l := range labels {
 		if strings.TrimSpace(l) != l || l == "" || strings.ContainsAny(l, "\r\n,") || len(l) > 100 || !utf8.ValidString(l) {
-			return &usageError{fmt.Sprintf("--label %s: a label is one line of at most 100 bytes without commas", quoteWord(l)), example}
+			return &usageError{fmt.Sprintf("--label %s: a label is one line of at most 100 bytes without commas", text.Quote(l)), example}
 		}
 	}
 	return nil
@@ -110,7 +112,7 @@ func (a *app) body(body, file string) (string, error) {
 		return "", &usageError{"--body-file: " + err.Error(), example}
 	}
 	if len(data) > bodyMost || !utf8.Valid(data) {
-		return "", &usageError{"--body-file " + quoteWord(file) + ": a body is UTF-8 of at most 256 KiB", example}
+		return "", &usageError{"--body-file " + text.Quote(file) + ": a body is UTF-8 of at most 256 KiB", example}
 	}
 	return string(data), nil
 }
@@ -135,7 +137,7 @@ func (a *app) issueList() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
 		if !slices.Contains([]string{"open", "closed", "all"}, state) {
-			return &usageError{"--state " + quoteWord(state) + ": known are open, closed and all", "interlock issue list --state all"}
+			return &usageError{"--state " + text.Quote(state) + ": known are open, closed and all", "interlock issue list --state all"}
 		}
 		f, err := a.forge(ctx, repo)
 		if err != nil {
@@ -146,7 +148,7 @@ func (a *app) issueList() *cobra.Command {
 			return err
 		}
 		if a.json {
-			return writeList(a.env.Stdout, found)
+			return text.List(a.env.Stdout, found)
 		}
 		return a.printIssues(found, state)
 	})
@@ -158,20 +160,15 @@ func (a *app) issueList() *cobra.Command {
 }
 
 func (a *app) printIssues(found []forge.Issue, state string) error {
-	if len(found) == 0 {
-		what := "no issues"
-		if state != "all" {
-			what = "no " + state + " issues"
-		}
-		_, err := fmt.Fprintln(a.env.Stderr, what+"; file one with: interlock issue new --title TITLE")
-		return err
+	if len(found) > 0 {
+		return view.Issues(a.env.Stdout, found)
 	}
-	t := newTable(a.env.Stdout, "ISSUE", "STATE", "TITLE", "LABELS", "ASSIGNED")
-	for _, is := range found {
-		t.row(strconv.FormatInt(is.Number, 10), is.State, short(is.Title, 60),
-			strings.Join(is.Labels, ", "), strings.Join(is.Assignees, ", "))
+	what := "no " + state + " issues"
+	if state == "all" {
+		what = "no issues"
 	}
-	return t.flush()
+	_, err := fmt.Fprintln(a.env.Stderr, what+"; file one with: interlock issue new --title TITLE")
+	return err
 }
 
 func (a *app) issueShow() *cobra.Command {
@@ -195,29 +192,12 @@ func (a *app) issueShow() *cobra.Command {
 			return err
 		}
 		if a.json {
-			return writeJSON(a.env.Stdout, is)
+			return text.JSON(a.env.Stdout, is)
 		}
-		return a.printIssue(is)
+		_, err = io.WriteString(a.env.Stdout, view.Issue(is))
+		return err
 	})
 	repoFlag(c, &repo)
 	a.jsonFlag(c, "print the issue as one JSON object")
 	return c
-}
-
-func (a *app) printIssue(is forge.Issue) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "issue %d: %s\n", is.Number, cleanLine(is.Title))
-	field(&b, "state", is.State)
-	field(&b, "author", is.Author)
-	field(&b, "labels", strings.Join(is.Labels, ", "))
-	field(&b, "assigned", strings.Join(is.Assignees, ", "))
-	field(&b, "filed", day(is.Created))
-	if is.Body != "" {
-		b.WriteString("\n" + indent(is.Body))
-	}
-	for _, c := range is.Comments {
-		fmt.Fprintf(&b, "\n%s, %s:\n%s", cleanLine(c.Author), day(c.Created), indent(c.Body))
-	}
-	_, err := io.WriteString(a.env.Stdout, b.String())
-	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"interlock/internal/run"
 	"interlock/internal/store"
+	"interlock/internal/text"
 )
 
 func (a *app) logsCommand() *cobra.Command {
@@ -28,7 +29,7 @@ characters that could do something to a terminal are shown as escapes.`,
 		Args:    one("run or issue", "interlock logs 1"),
 	}, func(ctx context.Context, args []string) error {
 		if raw && a.env.Terminal {
-			return &usageError{"--raw is not for terminals: the log could do something to yours", "interlock logs " + quoteWord(args[0])}
+			return &usageError{"--raw is not for terminals: the log could do something to yours", "interlock logs " + text.Quote(args[0])}
 		}
 		s, err := a.openStore(ctx)
 		if err != nil {
@@ -71,7 +72,7 @@ func pickSession(r run.Run, all []store.Session, check bool, attempt int) (store
 	if attempt != 0 {
 		what += fmt.Sprintf(" in attempt %d", attempt)
 	}
-	return store.Session{}, &refusal{run.ExitRefused, what, nothingChanged, "interlock show " + quoteWord(r.ID)}
+	return store.Session{}, &refusal{run.ExitRefused, what, nothingChanged, "interlock show " + text.Quote(r.ID)}
 }
 
 func (a *app) copyLog(name string, raw bool) error {
@@ -87,7 +88,7 @@ func (a *app) copyLog(name string, raw bool) error {
 		_, err = io.Copy(a.env.Stdout, f)
 		return err
 	}
-	w := &cleanWriter{to: a.env.Stdout}
+	w := &text.Writer{To: a.env.Stdout}
 	if _, err := io.Copy(w, f); err != nil {
 		return err
 	}

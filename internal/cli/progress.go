@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"interlock/internal/engine"
+	"interlock/internal/text"
 )
 
 // progress returns what prints the engine's notices: one plain line each on stderr with the time
@@ -16,7 +17,7 @@ func (a *app) progress() func(engine.Notice) {
 		defer a.mu.Unlock()
 		since := max(0, n.At.Sub(began))
 		if a.json {
-			_ = writeJSON(a.env.Stdout, map[string]event{"event": {
+			_ = text.JSON(a.env.Stdout, map[string]event{"event": {
 				At: n.At.UTC(), Elapsed: since.Round(time.Millisecond).Seconds(),
 				Run: n.Run, Issue: n.Issue, Attempt: n.Attempt, Kind: n.Kind, Text: n.Text,
 			}})
@@ -46,5 +47,5 @@ func progressLine(since time.Duration, n engine.Notice) string {
 	if n.Issue != 0 {
 		line = fmt.Sprintf("issue %d  %s", n.Issue, line)
 	}
-	return fmt.Sprintf("[%6.1fs] %s", since.Seconds(), cleanLine(line))
+	return fmt.Sprintf("[%6.1fs] %s", since.Seconds(), text.Line(line))
 }

@@ -11,6 +11,7 @@ import (
 	"interlock/internal/engine"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
+	"interlock/internal/text"
 )
 
 // request checks the flags, before anything is opened, and says them in the engine's words.
@@ -82,10 +83,10 @@ func (o runOptions) checkBounds() error {
 
 func (o runOptions) checkWords() error {
 	if lane := run.Lane(o.lane); lane != run.LaneBuild && lane != run.LanePropose {
-		return bad("--lane %s: known are build and propose", quoteWord(o.lane))
+		return bad("--lane %s: known are build and propose", text.Quote(o.lane))
 	}
 	if level := sandbox.Level(o.sandbox); level != sandbox.Full && level != sandbox.None {
-		return bad("--sandbox %s: known are full and none", quoteWord(o.sandbox))
+		return bad("--sandbox %s: known are full and none", text.Quote(o.sandbox))
 	}
 	return nil
 }
@@ -100,10 +101,10 @@ var credentials = regexp.MustCompile(`^(?:(?:GH|GITHUB|GITEA|FORGEJO|GITLAB|CODE
 func (o runOptions) checkEnv() error {
 	for _, name := range o.env {
 		if key, _, isPair := strings.Cut(name, "="); isPair {
-			return bad("--env takes the name of a variable, not its value: --env %s (a value would be seen in the list of processes)", quoteWord(key))
+			return bad("--env takes the name of a variable, not its value: --env %s (a value would be seen in the list of processes)", text.Quote(key))
 		}
 		if !envName.MatchString(name) {
-			return bad("--env %s is not the name of a variable", quoteWord(name))
+			return bad("--env %s is not the name of a variable", text.Quote(name))
 		}
 		if credentials.MatchString(strings.ToUpper(name)) {
 			return bad("--env %s is refused: no forge credential, and nothing that steers git, is handed to an agent", name)
@@ -118,7 +119,7 @@ func (o runOptions) checkEnv() error {
 func (o runOptions) checkPaths() error {
 	for _, p := range o.allowPaths {
 		if p == "" || path.IsAbs(p) || slices.Contains(strings.Split(p, "/"), "..") {
-			return bad("--allow-path %s: a path inside the repository, from its root", quoteWord(p))
+			return bad("--allow-path %s: a path inside the repository, from its root", text.Quote(p))
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"interlock/internal/text"
 )
 
 // version is what this binary was built from.
@@ -47,7 +49,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}, func(context.Context, []string) error {
 		v := built()
 		if a.json {
-			return writeJSON(a.env.Stdout, v)
+			return text.JSON(a.env.Stdout, v)
 		}
 		line := "interlock " + v.Version
 		if v.Revision != "" {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"strings"
 
 	"interlock/internal/agent"
 	"interlock/internal/agent/command"
@@ -59,6 +60,19 @@ func (a *app) openStore(ctx context.Context) (*sqlite.Store, error) {
 		return nil, err
 	}
 	return sqlite.Open(ctx, dir, clock)
+}
+
+// examineState opens the state directory, which is the one way to know that it can be worked with.
+func (a *app) examineState(ctx context.Context) (found, warning string, err error) {
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	dir, err := a.stateDir()
+	if err != nil {
+		return "", "", err
+	}
+	return dir, strings.Join(s.Warnings(), "; "), s.Close()
 }
 
 // engine wires an engine for one repository. done closes what it works with.

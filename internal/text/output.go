@@ -1,4 +1,4 @@
-package cli
+package text
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// writeJSON writes v as one line of JSON. Characters that could harm a terminal are written as
+// JSON writes v as one line of JSON. Characters that could harm a terminal are written as
 // escapes, which JSON reads back as what they were.
-func writeJSON(w io.Writer, v any) error {
+func JSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -41,45 +41,48 @@ func utf16Pair(r rune) [2]rune {
 	return [2]rune{0xd800 + (r>>10)&0x3ff, 0xdc00 + r&0x3ff}
 }
 
-// writeList writes items as one JSON array, [] when there are none.
-func writeList[T any](w io.Writer, items []T) error {
+// List writes items as one JSON array, [] when there are none.
+func List[T any](w io.Writer, items []T) error {
 	if items == nil {
 		items = []T{}
 	}
-	return writeJSON(w, items)
+	return JSON(w, items)
 }
 
-// table prints rows in columns. Cells are escaped here.
-type table struct {
+// Table prints rows in columns. Cells are escaped here.
+type Table struct {
 	w *tabwriter.Writer
 }
 
-func newTable(w io.Writer, head ...string) table {
-	t := table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
-	t.row(head...)
+// NewTable begins a table with its head.
+func NewTable(w io.Writer, head ...string) Table {
+	t := Table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
+	t.Row(head...)
 	return t
 }
 
-func (t table) row(cells ...string) {
+// Row adds a row; it is one line, whatever is in it.
+func (t Table) Row(cells ...string) {
 	for i, c := range cells {
-		cells[i] = cleanLine(c)
+		cells[i] = Line(c)
 	}
 	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
 }
 
-func (t table) flush() error { return t.w.Flush() }
+// Flush prints the table.
+func (t Table) Flush() error { return t.w.Flush() }
 
-// short cuts text for a column, never inside a character.
-func short(s string, most int) string {
+// Short cuts text for a column, never inside a character.
+func Short(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
 	return string([]rune(s)[:most-3]) + "..."
 }
 
-// indent puts two spaces before each line of text that others wrote.
-func indent(s string) string {
-	lines := strings.Split(strings.TrimRight(clean(s), "\n"), "\n")
+// Indent puts two spaces before each line of text that others wrote.
+func Indent(s string) string {
+	lines := strings.Split(strings.TrimRight(Clean(s), "\n"), "\n")
 	for i, l := range lines {
 		if l != "" {
 			lines[i] = "  " + l
@@ -91,19 +94,19 @@ func indent(s string) string {
 // plain are the characters that a shell takes as they are.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+"
 
-// quoteWord quotes one word for a shell, so that a command that is shown can be typed.
-func quoteWord(s string) string {
+// Quote quotes one word for a shell, so that a command that is shown can be typed.
+func Quote(s string) string {
 	if s != "" && strings.Trim(s, plain) == "" {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// quote quotes words for a shell.
-func quote(words []string) string {
+// QuoteAll quotes words for a shell.
+func QuoteAll(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = quoteWord(w)
+		quoted[i] = Quote(w)
 	}
 	return strings.Join(quoted, " ")
 }

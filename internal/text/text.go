@@ -1,4 +1,6 @@
-package cli
+// Package text makes text safe and fit to show: escaped for terminals, quoted for shells, in
+// columns, as JSON. It knows nothing of what the text is about and never drops any of it.
+package text
 
 import (
 	"fmt"
@@ -8,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes text that others wrote harmless for a terminal: control characters, characters that
+// Clean makes text that others wrote harmless for a terminal: control characters, characters that
 // change the direction of text or cannot be seen, and bytes that are not UTF-8 are shown as
 // escapes. Newlines and tabs stay. All text that Interlock did not write itself goes through
 // here before it is shown: titles, bodies, logs, what git and agents print, paths.
-func clean(s string) string {
+func Clean(s string) string {
 	if !strings.ContainsFunc(s, harmful) && utf8.ValidString(s) {
 		return s
 	}
@@ -36,9 +38,9 @@ func clean(s string) string {
 	return b.String()
 }
 
-// cleanLine is clean for what must stay on one line.
-func cleanLine(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(clean(s))
+// Line is Clean for what must stay on one line.
+func Line(s string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Clean(s))
 }
 
 // harmful reports whether a character can do more than show itself.
@@ -56,14 +58,15 @@ func harmful(r rune) bool {
 	return unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d'
 }
 
-// cleanWriter escapes what is written to it, also characters that are cut by a write.
-type cleanWriter struct {
-	to   io.Writer
+// Writer escapes what is written to it and passes it on to To, also characters that are cut
+// between two writes. Close it to get the last of it.
+type Writer struct {
+	To   io.Writer
 	rest []byte // the beginning of a character
 }
 
 // Write implements io.Writer.
-func (w *cleanWriter) Write(p []byte) (int, error) {
+func (w *Writer) Write(p []byte) (int, error) {
 	all := append(w.rest, p...)
 	cut := len(all)
 	for i := 1; i < utf8.UTFMax && i <= len(all); i++ {
@@ -75,13 +78,13 @@ func (w *cleanWriter) Write(p []byte) (int, error) {
 		}
 	}
 	w.rest = append([]byte(nil), all[cut:]...)
-	_, err := io.WriteString(w.to, clean(string(all[:cut])))
+	_, err := io.WriteString(w.To, Clean(string(all[:cut])))
 	return len(p), err
 }
 
 // Close writes what is left.
-func (w *cleanWriter) Close() error {
-	_, err := io.WriteString(w.to, clean(string(w.rest)))
+func (w *Writer) Close() error {
+	_, err := io.WriteString(w.To, Clean(string(w.rest)))
 	w.rest = nil
 	return err
 }
