@@ -42,6 +42,15 @@ func Main(ctx context.Context, env Env, args []string) int {
 	return a.finish(ctx, root.ExecuteContext(ctx))
 }
 
+// Check reports whether a command line (without the program's name) would be understood. It runs
+// nothing. Documents are tested with it.
+func Check(args []string) error {
+	a := &app{env: Env{Dir: "/", Stdout: io.Discard, Stderr: io.Discard, Now: time.Now}, args: args, dry: true}
+	root := a.root()
+	root.SetArgs(append([]string{}, args...))
+	return root.Execute()
+}
+
 // app is one command line while it runs.
 type app struct {
 	env     Env
@@ -150,6 +159,9 @@ func (a *app) root() *cobra.Command {
 func (a *app) command(c cobra.Command, do func(ctx context.Context, args []string) error) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a.started = true
+		if a.dry {
+			return nil
+		}
 		return do(c.Context(), args)
 	}
 	return &c

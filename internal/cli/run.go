@@ -57,7 +57,7 @@ A run that was killed or stopped goes on where it was when the same command is t
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.issueTyped = c.Flags().Changed("issue")
 		req, err := o.request()
-		if err != nil {
+		if err != nil || a.dry {
 			return err
 		}
 		a.started = true
