@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"interlock/internal/text"
+)
+
+// repoFlag adds --repo to a command.
+func repoFlag(c *cobra.Command, repo *string) {
+	c.Flags().StringVar(repo, "repo", ".", "the repository: any path in it")
+}
+
+// one wants exactly one argument.
+func one(what, example string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return &usageError{fmt.Sprintf("one %s is wanted, %d were given", what, len(args)), example}
+	}
+}
+
+// number reads the number of an issue or a change.
+func number(what, s string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimPrefix(s, "#"), 10, 64)
+	if err != nil || n < 1 {
+		return 0, &usageError{fmt.Sprintf("%s is not the number of %s", text.Quote(s), article(what)), "interlock " + what + " list"}
+	}
+	return n, nil
+}
+
+func article(what string) string {
+	if strings.HasPrefix(what, "i") {
+		return "an " + what
+	}
+	return "a " + what
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"interlock/internal/forge"
+	"interlock/internal/git"
+	"interlock/internal/run"
+	"interlock/internal/text"
+	"interlock/internal/view"
+)
+
+func (a *app) changeCommand() *cobra.Command {
+	return a.group(cobra.Command{
+		Use:     "change",
+		Short:   "read and accept proposed changes",
+		Example: "  interlock change show 1\n  interlock change accept 1",
+	}, a.changeList(), a.changeShow(), a.changeAccept())
+}
+
+func (a *app) changeList() *cobra.Command {
+	var repo, state string
+	c := a.command(cobra.Command{
+		Use:     "list",
+		Short:   "list changes",
+		Example: "  interlock change list\n  interlock change list --repo ../other --state all --json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, _ []string) error {
+		if !slices.Contains([]string{"open", "merged", "closed", "all"}, state) {
+			return &usageError{"--state " + text.Quote(state) + ": known are open, merged, closed and all", "interlock change list --state all"}
+		}
+		f, err := a.forge(ctx, repo)
+		if err != nil {
+			return err
+		}
+		found, err := f.Changes(ctx, "")
+		if err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(found, func(c forge.Change) bool { return state != "all" && c.State != state })
+		if a.json {
+			return text.List(a.env.Stdout, found)
+		}
+		if len(found) == 0 {
+			_, err = fmt.Fprintln(a.env.Stderr, "no such changes; a run makes one: interlock run --help")
+			return err
+		}
+		return view.Changes(a.env.Stdout, found)
+	})
+	repoFlag(c, &repo)
+	c.Flags().StringVar(&state, "state", "open", "open, merged, closed or all")
+	a.jsonFlag(c, "print one JSON array")
+	return c
+}
+
+// patchMost bounds the diff that change show prints, in bytes.
+const patchMost = 4 << 20
+
+func (a *app) changeShow() *cobra.Command {
+	var repo string
+	c := a.command(cobra.Command{
+		Use:     "show CHANGE",
+		Short:   "show a change, what the checks said, and its diff",
+		Example: "  interlock change show 1\n  interlock change show 1 --json",
+		Args:    one("CHANGE", "interlock change show 1"),
+	}, func(ctx context.Context, args []string) error {
+		n, err := number("change", args[0])
+		if err != nil {
+			return err
+		}
+		f, err := a.forge(ctx, repo)
+		if err != nil {
+			return err
+		}
+		change, err := f.Change(ctx, n)
+		if err != nil {
+			return err
+		}
+		shown := view.Proposal{Change: change}
+		at := a.git.At(f.Location().CommonDir)
+		if shown.Patch, shown.Truncated, err = patch(ctx, at, change); err != nil {
+			return err
+		}
+		if shown.Verdict, err = a.verdict(ctx, change.Marker); err != nil {
+			return err
+		}
+		if a.json {
+			return text.JSON(a.env.Stdout, shown)
+		}
+		_, err = io.WriteString(a.env.Stdout, shown.Text())
+		return err
+	})
+	repoFlag(c, &repo)
+	a.jsonFlag(c, "print the change as one JSON object")
+	return c
+}
+
+// patch returns the diff of a change. When its branch is gone there is nothing to show.
+func patch(ctx context.Context, at *git.Plumb, c forge.Change) (string, bool, error) {
+	if c.HeadAt == "" || c.BaseAt == "" {
+		return "", false, nil
+	}
+	return at.Patch(ctx, c.BaseAt, c.HeadAt, patchMost)
+}
+
+// verdict returns what the checks said in the run that made a change; nil when this state
+// directory knows no such run, for example because another installation made it.
+func (a *app) verdict(ctx context.Context, id string) (*run.Verdict, error) {
+	if id == "" {
+		return nil, nil
+	}
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	r, err := s.Load(ctx, id)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Verdict, nil
+}
+
+func (a *app) changeAccept() *cobra.Command {
+	var repo string
+	c := a.command(cobra.Command{
+		Use:   "accept CHANGE",
+		Short: "merge a change into its base branch",
+		Long: `accept merges a change into its base. A checked-out base is moved only when the work tree is
+clean; otherwise accept refuses with the command to type.`,
+		Example: "  interlock change accept 1",
+		Args:    one("CHANGE", "interlock change accept 1"),
+	}, func(ctx context.Context, args []string) error {
+		n, err := number("change", args[0])
+		if err != nil {
+			return err
+		}
+		f, err := a.forge(ctx, repo)
+		if err != nil {
+			return err
+		}
+		change, err := f.Accept(ctx, n)
+		if err != nil {
+			return err
+		}
+		if err := a.accepted(ctx, change); err != nil {
+			return fmt.Errorf("change %d is merged, but its run could not be closed: %w", n, err)
+		}
+		if a.json {
+			return text.JSON(a.env.Stdout, change)
+		}
+		_, err = fmt.Fprintf(a.env.Stdout, "change %d is merged into %s\n", change.Number, text.Line(change.Base))
+		return err
+	})
+	repoFlag(c, &repo)
+	a.jsonFlag(c, "print the change as one JSON object")
+	return c
+}
+
+// accepted closes the run that made a change. A change of a person, or of another installation,
+// has no run here.
+func (a *app) accepted(ctx context.Context, c forge.Change) error {
+	if c.Marker == "" {
+		return nil
+	}
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r, err := s.Load(ctx, c.Marker)
+	switch {
+	case isNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case r.State == run.Done:
+		return nil
+	}
+	next, _, err := run.Apply(r, run.Accepted{Head: c.HeadAt})
+	if errors.Is(err, run.ErrNotAllowed) {
+		return fmt.Errorf("run %s is %q: its holder settles it", r.ID, r.State)
+	}
+	if err != nil {
+		return err
+	}
+	return a.saveUnderLease(ctx, s, next, run.Accepted{Head: c.HeadAt})
+}

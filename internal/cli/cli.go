@@ -1,0 +1,189 @@
+// Package cli is the command line: one file for each command, the wiring of drivers, and all that
+// a person or a script reads. It decides nothing about issues and never touches git, the store or
+// a forge but through their packages.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"interlock/internal/git"
+	"interlock/internal/text"
+)
+
+// Env is everything that a command takes from outside.
+type Env struct {
+	Dir      string   // working directory, absolute
+	Environ  []string // NAME=value
+	Stdin    io.Reader
+	Stdout   io.Writer        // results
+	Stderr   io.Writer        // progress and errors
+	Now      func() time.Time // wall clock, for what people read
+	Terminal bool             // Stdout is a terminal
+}
+
+// ErrInterrupted is the cause that a context ends with when a person asked the program to stop.
+var ErrInterrupted = errors.New("interrupted")
+
+// Main runs one command line (without the program's name) and returns its exit code, which is one
+// of run.ExitCodes. When ctx ends the command stops cleanly and everything is kept.
+func Main(ctx context.Context, env Env, args []string) int {
+	a := &app{env: env, args: args}
+	root := a.root()
+	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of this process
+	return a.finish(ctx, root.ExecuteContext(ctx))
+}
+
+// Check reports whether a command line (without the program's name) would be understood. It runs
+// nothing. Documents are tested with it.
+func Check(args []string) error {
+	a := &app{env: Env{Dir: "/", Stdout: io.Discard, Stderr: io.Discard, Now: time.Now}, args: args, dry: true}
+	root := a.root()
+	root.SetArgs(append([]string{}, args...))
+	return root.Execute()
+}
+
+// app is one command line while it runs.
+type app struct {
+	env     Env
+	args    []string
+	state   string   // --state-dir as typed
+	json    bool     // --json of the command
+	started bool     // the command line was understood; what fails now is not its fault
+	exit    int      // the code of a command that did what it was asked, and has more to say than 0
+	git     *git.Git // found at the first need
+
+	mu sync.Mutex // guards Stdout and Stderr against progress from other goroutines
+}
+
+// finish prints an error, if there is one, and returns the exit code.
+func (a *app) finish(ctx context.Context, err error) int {
+	if err == nil {
+		return a.exit
+	}
+	if !a.started {
+		err = a.misuse(err)
+	}
+	p := explain(ctx, err, a.args)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.json || slices.Contains(a.args, "--json") {
+		_ = text.JSON(a.env.Stdout, map[string]problem{"error": p})
+		return p.Exit
+	}
+	_, _ = io.WriteString(a.env.Stderr, p.text())
+	return p.Exit
+}
+
+// misuse makes a usage error of what cobra says of a command line that it does not understand.
+func (a *app) misuse(err error) error {
+	var u *usageError
+	if errors.As(err, &u) {
+		return err
+	}
+	what, more, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	if _, meant, ok := strings.Cut(more, "Did you mean this?"); ok {
+		what += "; did you mean " + strings.Join(strings.Fields(meant), ", ") + "?"
+	}
+	return &usageError{what: what, next: "interlock --help"}
+}
+
+// path makes a path that was typed absolute.
+func (a *app) path(p string) string {
+	if !filepath.IsAbs(p) {
+		p = filepath.Join(a.env.Dir, p)
+	}
+	return filepath.Clean(p)
+}
+
+// getenv returns a variable of the operator's environment, "" if it is not set.
+func (a *app) getenv(name string) string {
+	for _, kv := range slices.Backward(a.env.Environ) {
+		if k, v, _ := strings.Cut(kv, "="); k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// stateDir returns the state directory: --state-dir, $XDG_STATE_HOME/interlock, or its default.
+func (a *app) stateDir() (string, error) {
+	if a.state != "" {
+		return a.path(a.state), nil
+	}
+	// The XDG rules say that a relative path there is to be ignored.
+	if x := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(x) {
+		return filepath.Join(x, "interlock"), nil
+	}
+	if h := a.getenv("HOME"); filepath.IsAbs(h) {
+		return filepath.Join(h, ".local", "state", "interlock"), nil
+	}
+	return "", &usageError{
+		what: "neither XDG_STATE_HOME nor HOME is set, so there is no place for the state",
+		next: "interlock --state-dir DIR " + text.QuoteAll(a.args),
+	}
+}
+
+// root builds the tree of commands.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "interlock",
+		Short:         "let coding agents work the issues of a repository, unattended and safely",
+		Long:          rootHelp(),
+		Example:       "  interlock demo\n  interlock issue new --repo . --title 'Sum is wrong for negative numbers'\n  interlock run --repo . --issue 1 --command ./agent.sh --checks 'go test ./...'",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(a.env.Stdin)
+	root.SetOut(a.env.Stdout)
+	root.SetErr(a.env.Stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{what: err.Error(), next: c.CommandPath() + " --help"}
+	})
+	root.PersistentFlags().StringVar(&a.state, "state-dir", "",
+		"where runs, leases and logs are kept (default $XDG_STATE_HOME/interlock or ~/.local/state/interlock)")
+	root.AddCommand(a.commands()...)
+	return root
+}
+
+// command makes a command of what it does. Every command goes through here, so that a failure of
+// the command is told from a command line that was not understood.
+func (a *app) command(c cobra.Command, do func(ctx context.Context, args []string) error) *cobra.Command {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		a.started = true
+		if a.dry {
+			return nil
+		}
+		return do(c.Context(), args)
+	}
+	return &c
+}
+
+// group makes a command that only holds others.
+func (a *app) group(c cobra.Command, below ...*cobra.Command) *cobra.Command {
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		return &usageError{
+			what: "unknown command " + text.Quote(args[0]) + " for " + text.Quote(c.CommandPath()),
+			next: c.CommandPath() + " --help",
+		}
+	}
+	c.AddCommand(below...)
+	return &c
+}
+
+// jsonFlag adds --json to a command.
+func (a *app) jsonFlag(c *cobra.Command, what string) {
+	c.Flags().BoolVar(&a.json, "json", false, what)
+}

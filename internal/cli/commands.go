@@ -1,0 +1,19 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// commands lists all commands of the first level.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.demoCommand(),
+		a.runCommand(),
+		a.issueCommand(),
+		a.changeCommand(),
+		a.runsCommand(),
+		a.showCommand(),
+		a.logsCommand(),
+		a.cancelCommand(),
+		a.doctorCommand(),
+		a.versionCommand(),
+	}
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"interlock/internal/agent"
+	"interlock/internal/engine"
+	"interlock/internal/forge"
+	"interlock/internal/forge/local"
+	"interlock/internal/git"
+	"interlock/internal/run"
+	"interlock/internal/sandbox"
+	"interlock/internal/store"
+	"interlock/internal/text"
+)
+
+// problem is an error as a person or a script reads it: what happened to what, what is safe, and
+// the command to type next.
+type problem struct {
+	Exit int    `json:"exit"`
+	What string `json:"what"`
+	Safe string `json:"safe"`
+	Next string `json:"next"`
+}
+
+// text is the form for people.
+func (p problem) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "interlock: %s\n", strings.TrimRight(text.Clean(p.What), "\n"))
+	if p.Safe != "" {
+		fmt.Fprintf(&b, "  safe: %s\n", text.Line(p.Safe))
+	}
+	if p.Next != "" {
+		fmt.Fprintf(&b, "  next: %s\n", text.Line(p.Next))
+	}
+	return b.String()
+}
+
+// usageError is a command line, or an environment, that cannot be worked with.
+type usageError struct {
+	what, next string
+}
+
+func (e *usageError) Error() string { return e.what }
+
+// refusal is a refusal of the command line itself, in words of its own.
+type refusal problem
+
+func (e *refusal) Error() string { return e.What }
+
+const (
+	nothingChanged = "nothing was changed"
+	workKept       = "what was saved and committed is kept"
+)
+
+// explain maps an error to its exit code and its words. It is the only place that does.
+func explain(ctx context.Context, err error, args []string) problem {
+	var usage *usageError
+	var own *refusal
+	var stop *engine.Refusal
+	var accept *local.AcceptError
+	var unfit *sandbox.UnfitError
+	switch {
+	case errors.As(err, &usage):
+		return problem{run.ExitUsage, usage.what, nothingChanged, usage.next}
+	case errors.As(err, &own):
+		return problem(*own)
+	case errors.As(err, &stop):
+		return ofEngine(stop, args)
+	case interrupted(ctx, err):
+		return problem{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + text.QuoteAll(args)}
+	case errors.As(err, &accept):
+		return problem{run.ExitRefused, accept.Why, nothingChanged, accept.Command}
+	case errors.As(err, &unfit):
+		return problem{run.ExitUnfit, unfit.Reason, nothingChanged, unfit.Remedy}
+	}
+	return explainKind(err, args)
+}
+
+// ofEngine is a refusal of the engine, which has words of its own.
+func ofEngine(r *engine.Refusal, args []string) problem {
+	p := problem{r.Exit, r.What, r.Safe, r.Next}
+	if p.Next == "" {
+		p.Next = "interlock " + text.QuoteAll(args)
+	}
+	return p
+}
+
+// interrupted reports whether a command ended because a person stopped it.
+func interrupted(ctx context.Context, err error) bool {
+	if errors.Is(err, ErrInterrupted) {
+		return true
+	}
+	return errors.Is(context.Cause(ctx), ErrInterrupted) && errors.Is(err, context.Canceled)
+}
+
+// kind is one row of the mapping of errors that say no more than which sort they are of.
+type kind struct {
+	is   error
+	exit int
+	safe string
+	next string // "" means the same command again
+}
+
+// kinds is looked through from the top; the first that fits is taken.
+var kinds = []kind{
+	{store.ErrFenced, run.ExitLost, "nothing was written after the loss; " + workKept, ""},
+	{forge.ErrLost, run.ExitLost, "nothing was written after the loss; " + workKept, ""},
+	{store.ErrDuplicate, run.ExitHeld, nothingChanged, "interlock runs"},
+	{store.ErrStale, run.ExitBusy, "nothing was written", ""},
+	{store.ErrUnfit, run.ExitUnfit, nothingChanged, "interlock doctor"},
+	{store.ErrNewer, run.ExitUsage, nothingChanged, "interlock version"},
+	{store.ErrDamaged, run.ExitUnfit, "the files were left as they are; branches and issues are in their repositories", "interlock doctor"},
+	{store.ErrFull, run.ExitUnfit, "what was saved before is whole; nothing half-written counts", "df -h"},
+	{store.ErrBusy, run.ExitBusy, "nothing was written", ""},
+	{store.ErrNotFound, run.ExitRefused, nothingChanged, "interlock runs"},
+	{git.ErrUnfit, run.ExitUnfit, nothingChanged, "interlock doctor"},
+	{git.ErrNotRepository, run.ExitUsage, nothingChanged, "interlock issue list --repo PATH"},
+	{git.ErrUnknown, run.ExitUnknown, "it is looked for in the world before anything is done again", ""},
+	{git.ErrStaleRef, run.ExitBusy, "nothing was moved", ""},
+	{git.ErrRefused, run.ExitRefused, "nothing was moved; " + workKept, "interlock doctor"},
+	{forge.ErrUnknown, run.ExitUnknown, "it is looked for in the world before anything is done again", ""},
+	{forge.ErrEmpty, run.ExitRefused, nothingChanged, "git commit --allow-empty -m 'First commit'"},
+	{forge.ErrDetached, run.ExitUsage, nothingChanged, "git switch BRANCH"},
+	{forge.ErrClosed, run.ExitRefused, nothingChanged, "interlock issue list"},
+	{forge.ErrDenied, run.ExitRefused, nothingChanged, "interlock doctor"},
+	{forge.ErrInvalid, run.ExitUsage, nothingChanged, "interlock --help"},
+	{forge.ErrExists, run.ExitRefused, nothingChanged, "interlock change list"},
+	{forge.ErrNotFound, run.ExitRefused, nothingChanged, "interlock issue list"},
+	{agent.ErrMissing, run.ExitUsage, nothingChanged, "interlock run --help"},
+	{syscall.ENOSPC, run.ExitUnfit, "what was saved before is whole; nothing half-written counts", "df -h"},
+	{syscall.EDQUOT, run.ExitUnfit, "what was saved before is whole; nothing half-written counts", "quota"},
+	{syscall.EROFS, run.ExitUnfit, nothingChanged, "interlock --state-dir DIR doctor"},
+	{fs.ErrPermission, run.ExitUnfit, nothingChanged, "interlock doctor"},
+	{fs.ErrNotExist, run.ExitUsage, nothingChanged, "interlock --help"},
+	{context.DeadlineExceeded, run.ExitBusy, workKept, ""},
+	{context.Canceled, run.ExitInterrupted, workKept, ""},
+}
+
+// explainKind maps the errors that come without words of their own.
+func explainKind(err error, args []string) problem {
+	again := "interlock " + text.QuoteAll(args)
+	var storeHeld *store.HeldError
+	var forgeHeld *forge.HeldError
+	if errors.As(err, &storeHeld) || errors.As(err, &forgeHeld) {
+		return problem{run.ExitHeld, err.Error(), nothingChanged, "interlock runs"}
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.is) {
+			next := k.next
+			if next == "" {
+				next = again
+			}
+			return problem{k.exit, err.Error(), k.safe, next}
+		}
+	}
+	return problem{run.ExitRefused, err.Error(), workKept, "interlock doctor"}
+}

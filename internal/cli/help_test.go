@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"interlock/internal/run"
+)
+
+func tree() *cobra.Command {
+	return (&app{env: Env{Dir: "/", Stdout: io.Discard, Stderr: io.Discard, Now: time.Now}}).root()
+}
+
+func walk(c *cobra.Command, do func(*cobra.Command)) {
+	do(c)
+	for _, below := range c.Commands() {
+		walk(below, do)
+	}
+}
+
+// TestEveryCommandHasAnExample: each example is a command line that would be understood.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	t.Parallel()
+	walk(tree(), func(c *cobra.Command) {
+		if c.Short == "" || c.Example == "" {
+			t.Errorf("%s has no short description or no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			words := splitWords(line)
+			if len(words) == 0 || words[0] != "interlock" {
+				t.Errorf("%s: the example %q is not a command of interlock", c.CommandPath(), line)
+				continue
+			}
+			if i := slices.Index(words, ">"); i > 0 {
+				words = words[:i]
+			}
+			if err := Check(words[1:]); err != nil {
+				t.Errorf("%s: the example %q would be refused: %v", c.CommandPath(), line, err)
+			}
+		}
+	})
+}
+
+// splitWords splits a line as a shell does; it knows single quotes only.
+func splitWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	return words
+}
+
+func TestHelpShowsTheTables(t *testing.T) {
+	t.Parallel()
+	help := rootHelp()
+	for _, c := range run.ExitCodes {
+		if !strings.Contains(help, c.Meaning) {
+			t.Errorf("--help does not show %d, %s", c.Code, c.Meaning)
+		}
+	}
+	for _, d := range run.Defaults {
+		if !strings.Contains(help, d.What) || !strings.Contains(help, d.Why) {
+			t.Errorf("--help does not show the default of %s with its reason", d.What)
+		}
+	}
+	for line := range strings.Lines(help) {
+		if len(line) > 140 {
+			t.Errorf("--help has a line of %d bytes: %s", len(line), line)
+		}
+	}
+}
+
+func TestEveryFlagIsDescribed(t *testing.T) {
+	t.Parallel()
+	walk(tree(), func(c *cobra.Command) {
+		usage := c.LocalFlags().FlagUsages()
+		for line := range strings.Lines(usage) {
+			if f := strings.Fields(line); len(f) < 3 && !strings.Contains(line, "   ") {
+				t.Errorf("%s: flag without a description: %s", c.CommandPath(), line)
+			}
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"interlock/internal/run"
+	"interlock/internal/store"
+	"interlock/internal/text"
+	"interlock/internal/view"
+)
+
+func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
+
+func (a *app) runsCommand() *cobra.Command {
+	var repo string
+	var live bool
+	var limit int
+	c := a.command(cobra.Command{
+		Use:     "runs",
+		Short:   "list runs, newest first",
+		Example: "  interlock runs\n  interlock runs --repo . --live --json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, _ []string) error {
+		if limit < 1 {
+			return &usageError{"--limit has to be at least 1", "interlock runs --limit 20"}
+		}
+		filter := store.Filter{Live: live, Limit: limit}
+		if repo != "" {
+			at, err := a.locate(ctx, repo)
+			if err != nil {
+				return err
+			}
+			filter.Repo = at.Key
+		}
+		s, err := a.openStore(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		found, err := s.List(ctx, filter)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return text.List(a.env.Stdout, found)
+		}
+		if len(found) == 0 {
+			_, err = fmt.Fprintln(a.env.Stderr, "no runs; see interlock run --help")
+			return err
+		}
+		return view.Runs(a.env.Stdout, found, a.env.Now())
+	})
+	c.Flags().StringVar(&repo, "repo", "", "only runs of this repository (default all)")
+	c.Flags().BoolVar(&live, "live", false, "only runs that are still to be driven")
+	c.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	a.jsonFlag(c, "print one JSON array")
+	return c
+}
+
+// findRun returns the run that is meant by its id, or by an issue's number: then the newest run
+// of that issue of the repository.
+func (a *app) findRun(ctx context.Context, s store.Store, repo, word string) (run.Run, error) {
+	n, err := strconv.ParseInt(strings.TrimPrefix(word, "#"), 10, 64)
+	if err != nil {
+		r, err := s.Load(ctx, word)
+		if isNotFound(err) {
+			return run.Run{}, &refusal{run.ExitRefused, "there is no run " + text.Quote(word) + " in this state directory", nothingChanged, "interlock runs"}
+		}
+		return r, err
+	}
+	at, err := a.locate(ctx, repo)
+	if err != nil {
+		return run.Run{}, err
+	}
+	found, err := s.List(ctx, store.Filter{Repo: at.Key, Issue: n, Limit: 1})
+	if err != nil {
+		return run.Run{}, err
+	}
+	if len(found) == 0 {
+		return run.Run{}, &refusal{run.ExitRefused, fmt.Sprintf("issue %d of this repository has no run in this state directory", n),
+			nothingChanged, "interlock runs"}
+	}
+	return s.Load(ctx, found[0].ID)
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var repo string
+	c := a.command(cobra.Command{
+		Use:     "show RUN|ISSUE",
+		Short:   "show a run: where it stands, why, and what happened",
+		Example: "  interlock show 1\n  interlock show 1 --repo ../other --json",
+		Args:    one("run or issue", "interlock show 1"),
+	}, func(ctx context.Context, args []string) error {
+		s, err := a.openStore(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		r, err := a.findRun(ctx, s, repo, args[0])
+		if err != nil {
+			return err
+		}
+		h, err := s.History(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		shown := view.Recorded{Run: r, History: h}
+		if a.json {
+			return text.JSON(a.env.Stdout, shown)
+		}
+		_, err = io.WriteString(a.env.Stdout, shown.Text())
+		return err
+	})
+	repoFlag(c, &repo)
+	a.jsonFlag(c, "print the run and its history as one JSON object")
+	return c
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+
+	"interlock/internal/agent"
+	"interlock/internal/agent/command"
+	"interlock/internal/engine"
+	"interlock/internal/forge/local"
+	"interlock/internal/git"
+	"interlock/internal/run"
+	"interlock/internal/sandbox"
+	"interlock/internal/store"
+	"interlock/internal/store/sqlite"
+)
+
+// findGit returns the git program; it is looked for once.
+func (a *app) findGit(ctx context.Context) (*git.Git, error) {
+	if a.git != nil {
+		return a.git, nil
+	}
+	g, err := git.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.git = g
+	return g, nil
+}
+
+// locate returns the canonical identity of the repository that a path is in.
+func (a *app) locate(ctx context.Context, repo string) (git.Location, error) {
+	g, err := a.findGit(ctx)
+	if err != nil {
+		return git.Location{}, err
+	}
+	return g.Locate(ctx, a.path(repo))
+}
+
+// forge opens the forge of a repository: at present the one that is embedded in it.
+func (a *app) forge(ctx context.Context, repo string) (*local.Forge, error) {
+	g, err := a.findGit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return local.Open(ctx, g, a.path(repo))
+}
+
+// openStore opens the store in the state directory. What it warns of goes to stderr.
+func (a *app) openStore(ctx context.Context) (*sqlite.Store, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	clock, err := sqlite.SystemClock()
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, dir, clock)
+}
+
+// examineState opens the state directory, which is the one way to know that it can be worked with.
+func (a *app) examineState(ctx context.Context) (found, warning string, err error) {
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	dir, err := a.stateDir()
+	if err != nil {
+		return "", "", err
+	}
+	return dir, strings.Join(s.Warnings(), "; "), s.Close()
+}
+
+// engine wires an engine for one repository. done closes what it works with.
+func (a *app) engine(ctx context.Context, repo string) (e *engine.Engine, done func(), err error) {
+	f, err := a.forge(ctx, repo)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if e, err = a.engineOn(ctx, repo, f, s); err != nil {
+		_ = s.Close()
+		return nil, nil, err
+	}
+	return e, func() { _ = s.Close() }, nil
+}
+
+func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqlite.Store) (*engine.Engine, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	clock, err := sqlite.SystemClock()
+	if err != nil {
+		return nil, err
+	}
+	holder, err := holder(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	at := f.Location()
+	return engine.New(ctx, engine.Config{
+		State: dir, Store: s, Clock: clock, Git: a.git, Forge: f, RepoKey: at.Key, RepoPath: a.path(repo),
+		Worktree: at.Worktree, Facts: sandbox.Inspect(ctx), Env: a.env.Environ, Holder: holder, Login: "interlock",
+		Notify:  a.progress(),
+		Runtime: func(line string) agent.Runtime { return command.New(line) },
+	})
+}
+
+// holder identifies this process, so that its death can be proved later.
+func holder(ctx context.Context, s store.Store) (run.Holder, error) {
+	installation, err := s.Controls().Installation(ctx)
+	if err != nil {
+		return run.Holder{}, err
+	}
+	self, err := sandbox.Self()
+	if err != nil {
+		return run.Holder{}, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return run.Holder{}, fmt.Errorf("name this machine: %w", err)
+	}
+	return run.Holder{
+		ID: rand.Text(), Installation: installation, Host: host, PID: self.PID, Start: self.Start, Boot: self.Boot,
+	}, nil
+}
+
+// saveUnderLease saves a run that rests, with the event that moved it, under a lease taken for it.
+func (a *app) saveUnderLease(ctx context.Context, s store.Store, next run.Run, e run.Event) error {
+	h, err := holder(ctx, s)
+	if err != nil {
+		return err
+	}
+	lease, err := s.Acquire(ctx, h, store.Key(next.Repo, next.Issue), run.LeaseTTL, 0)
+	if err != nil {
+		return err
+	}
+	_, err = s.Save(ctx, lease, next, e)
+	if rerr := s.Release(ctx, lease); err == nil {
+		err = rerr
+	}
+	return err
+}

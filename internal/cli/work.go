@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"interlock/internal/engine"
+	"interlock/internal/run"
+	"interlock/internal/text"
+	"interlock/internal/view"
+)
+
+// work drives one run and prints how it rests.
+func (a *app) work(ctx context.Context, repo string, req engine.Request) error {
+	e, done, err := a.engine(ctx, repo)
+	if err != nil {
+		return err
+	}
+	defer done()
+	req.Cwd = a.env.Dir
+	r, err := e.Work(ctx, req)
+	if err != nil && (r.ID == "" || !a.json) {
+		return err
+	}
+	res := view.ResultOf(r)
+	if err != nil { // scripts get the run as it stands, with what stopped it
+		p := explain(ctx, err, a.args)
+		res.Reason, res.Next, res.Exit = p.What, p.Next, p.Exit
+	}
+	return a.rest(r, res)
+}
+
+// rest prints a run that rests and sets the exit code that belongs to it.
+func (a *app) rest(r run.Run, res view.Result) error {
+	a.exit = res.Exit
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.json {
+		return text.JSON(a.env.Stdout, map[string]view.Result{"result": res})
+	}
+	_, err := io.WriteString(a.env.Stdout, view.Rest(r))
+	return err
+}

@@ -1,0 +1,134 @@
+// Package doctor says whether this machine is fit for unattended work, what is missing, and what
+// cannot be promised even when nothing is. It tries things; it never mends or installs any.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"interlock/internal/git"
+	"interlock/internal/sandbox"
+	"interlock/internal/text"
+)
+
+// The marks of a finding.
+const (
+	OK      = "ok"
+	Weaker  = "weaker"  // it works, with less than there could be
+	Missing = "missing" // not fit until the remedy is done
+)
+
+// Finding is one thing that was tried.
+type Finding struct {
+	What   string `json:"what"`
+	Mark   string `json:"mark"`
+	Found  string `json:"found"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Report is all that was found.
+type Report struct {
+	Fit       bool       `json:"fit"` // for unattended work, which is at sandbox level full
+	Findings  []Finding  `json:"findings"`
+	Residuals []Residual `json:"residuals"`
+}
+
+// Examine tries everything. state opens the state directory and returns what is to be said of it.
+func Examine(ctx context.Context, state func(context.Context) (found, warning string, err error)) Report {
+	facts := sandbox.Inspect(ctx)
+	r := Report{Fit: true, Findings: []Finding{platform(facts), gitProgram(ctx), stateDirectory(ctx, state)}}
+	r.Findings = append(r.Findings, confinement(facts)...)
+	for _, f := range r.Findings {
+		r.Fit = r.Fit && f.Mark != Missing
+	}
+	r.Residuals = residuals(facts)
+	return r
+}
+
+// platform names the platform; whether its kernel is new enough is judged with the sandbox.
+func platform(f sandbox.Facts) Finding {
+	found := Finding{What: "platform", Mark: OK, Found: fmt.Sprintf("%s/%s, kernel %s", runtime.GOOS, runtime.GOARCH, f.Kernel)}
+	if runtime.GOOS != "linux" {
+		found.Mark, found.Remedy = Missing, "run Interlock on Linux"
+	}
+	return found
+}
+
+func gitProgram(ctx context.Context) Finding {
+	g, err := git.Find(ctx)
+	if err != nil {
+		return Finding{What: "git", Mark: Missing, Found: err.Error(), Remedy: "install a git with the security fixes of its line, for example: apt-get install git"}
+	}
+	return Finding{What: "git", Mark: OK, Found: g.Version()}
+}
+
+func stateDirectory(ctx context.Context, state func(context.Context) (string, string, error)) Finding {
+	found, warning, err := state(ctx)
+	switch {
+	case err != nil:
+		return Finding{What: "state directory", Mark: Missing, Found: err.Error(), Remedy: "name a directory of yours on a local disk: interlock --state-dir DIR doctor"}
+	case warning != "":
+		return Finding{What: "state directory", Mark: Weaker, Found: warning}
+	}
+	return Finding{What: "state directory", Mark: OK, Found: found}
+}
+
+// confinement says what the sandbox stands on, and whether level full can be had.
+func confinement(f sandbox.Facts) []Finding {
+	all := []Finding{
+		{What: "bubblewrap", Mark: OK, Found: strings.TrimSpace(f.Bwrap + " " + f.BwrapVersion)},
+		{What: "user namespaces", Mark: OK, Found: "bubblewrap could start a program in its own"},
+		{What: "Landlock", Mark: OK, Found: fmt.Sprintf("ABI %d", f.Landlock)},
+		{What: "cgroup", Mark: OK, Found: f.Cgroup},
+		{What: "sandbox level full", Mark: OK, Found: "can be had"},
+	}
+	if f.Bwrap == "" {
+		all[0].Mark, all[0].Found, all[0].Remedy = Missing, "not installed", "apt-get install bubblewrap"
+		all[1].Mark, all[1].Found = Missing, "not tried: there is no bubblewrap"
+	} else if f.UserNS != nil {
+		all[1].Mark, all[1].Found = Missing, f.UserNS.Error()
+	}
+	if f.Landlock == 0 {
+		all[2].Mark, all[2].Found = Missing, "the kernel has none, or it is not active"
+	}
+	if f.Cgroup == "" {
+		all[3].Mark, all[3].Found = Weaker, "none of its own ("+f.CgroupReason+"); the pid namespace ends the trees instead"
+	}
+	var unfit *sandbox.UnfitError
+	if err := f.Check(sandbox.Full); errors.As(err, &unfit) {
+		all[4] = Finding{"sandbox level full", Missing, unfit.Reason, unfit.Remedy}
+	} else if err != nil {
+		all[4] = Finding{"sandbox level full", Missing, err.Error(), ""}
+	} else { // level full can do without what is only weaker
+		for i := range all {
+			if all[i].Mark == Missing {
+				all[i].Mark = Weaker
+			}
+		}
+	}
+	return all
+}
+
+// Text is the report for people.
+func (r Report) Text() string {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "%-8s %-19s %s\n", f.Mark, f.What, text.Line(f.Found))
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "%-8s %-19s remedy: %s\n", "", "", text.Line(f.Remedy))
+		}
+	}
+	b.WriteString("\nwhat remains, on this machine at this moment:\n")
+	for _, x := range r.Residuals {
+		fmt.Fprintf(&b, "- %s\n  bound: %s; noticed by: %s\n", x.What, x.Bound, x.Tripwire)
+	}
+	if r.Fit {
+		b.WriteString("\nfit for unattended work\n")
+	} else {
+		b.WriteString("\nNOT fit for unattended work; do what the remedies say and ask again: interlock doctor\n")
+	}
+	return b.String()
+}

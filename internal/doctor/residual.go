@@ -1,0 +1,44 @@
+package doctor
+
+import "interlock/internal/sandbox"
+
+// Residual is something that cannot be promised: how far it can go, and what would show it.
+type Residual struct {
+	What     string `json:"what"`
+	Bound    string `json:"bound"`
+	Tripwire string `json:"tripwire"`
+
+	applies func(sandbox.Facts) bool // nil: always
+}
+
+// Residuals is the table, also in the project's DESIGN.md.
+var Residuals = []Residual{
+	{What: "a comment, label or change written by a process that was paused between its check and the write",
+		Bound: "one effect; git and the store are fenced", Tripwire: "a probe before each effect that is done again"},
+	{What: "claim refs can be forced or deleted by any writer of the repository",
+		Bound: "co-operating installations only", Tripwire: "a hash that is not our child is noticed before each effect"},
+	{What: "objects of other attempts of the same repository can be read in the sandbox",
+		Bound: "that repository", Tripwire: "none"},
+	{What: "an agent can read a key that is handed to it with --env, and the network is the host's",
+		Bound: "what that key and that network can reach", Tripwire: "none"},
+	{What: "an agent's mutations inside its workspace are not asked for one by one",
+		Bound: "the workspace; protected paths are refused at the import", Tripwire: "the diff of the change"},
+	{What: "level none confines nothing: the agent has the operator's own rights",
+		Bound: "only where it is asked for by that word, and in the demo without bubblewrap", Tripwire: "recorded with the run and shown with the change"},
+	{What: "system calls are not filtered",
+		Bound: "the kernel's own checks, without capabilities", Tripwire: "none"},
+	{What: "a session has no cgroup of its own, so nothing limits its memory and its processes",
+		Bound: "the machine; the pid namespace still ends the whole tree", Tripwire: "doctor",
+		applies: func(f sandbox.Facts) bool { return f.Cgroup == "" }},
+}
+
+// residuals returns those that apply on this machine.
+func residuals(f sandbox.Facts) []Residual {
+	var some []Residual
+	for _, r := range Residuals {
+		if r.applies == nil || r.applies(f) {
+			some = append(some, r)
+		}
+	}
+	return some
+}

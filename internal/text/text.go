@@ -1,0 +1,90 @@
+// Package text makes text safe and fit to show: escaped for terminals, quoted for shells, in
+// columns, as JSON. It knows nothing of what the text is about and never drops any of it.
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes text that others wrote harmless for a terminal: control characters, characters that
+// change the direction of text or cannot be seen, and bytes that are not UTF-8 are shown as
+// escapes. Newlines and tabs stay. All text that Interlock did not write itself goes through
+// here before it is shown: titles, bodies, logs, what git and agents print, paths.
+func Clean(s string) string {
+	if !strings.ContainsFunc(s, harmful) && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case !harmful(r):
+			b.WriteString(s[:n])
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// Line is Clean for what must stay on one line.
+func Line(s string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Clean(s))
+}
+
+// harmful reports whether a character can do more than show itself.
+func harmful(r rune) bool {
+	switch {
+	case r == '\n', r == '\t':
+		return false
+	case unicode.IsControl(r): // C0, DEL, C1
+		return true
+	case r == '\u2028', r == '\u2029': // line and paragraph separator
+		return true
+	}
+	// Format characters: bidirectional controls, zero-width ones, tags, the byte order mark.
+	// The joiners are part of many scripts and of emoji; they hide nothing.
+	return unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d'
+}
+
+// Writer escapes what is written to it and passes it on to To, also characters that are cut
+// between two writes. Close it to get the last of it.
+type Writer struct {
+	To   io.Writer
+	rest []byte // the beginning of a character
+}
+
+// Write implements io.Writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	all := append(w.rest, p...)
+	cut := len(all)
+	for i := 1; i < utf8.UTFMax && i <= len(all); i++ {
+		if b := all[len(all)-i]; utf8.RuneStart(b) {
+			if !utf8.FullRune(all[len(all)-i:]) {
+				cut = len(all) - i
+			}
+			break
+		}
+	}
+	w.rest = append([]byte(nil), all[cut:]...)
+	_, err := io.WriteString(w.To, Clean(string(all[:cut])))
+	return len(p), err
+}
+
+// Close writes what is left.
+func (w *Writer) Close() error {
+	_, err := io.WriteString(w.To, Clean(string(w.rest)))
+	w.rest = nil
+	return err
+}

@@ -1,0 +1,181 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"interlock/internal/run"
+	"interlock/internal/store"
+	"interlock/internal/text"
+)
+
+// Runs prints runs as a table.
+func Runs(w io.Writer, found []run.Run, now time.Time) error {
+	t := text.NewTable(w, "RUN", "ISSUE", "STATE", "CHANGE", "UPDATED", "TITLE", "WHY")
+	for _, r := range found {
+		t.Row(r.ID, number(r.Issue), string(r.State), number(r.Change), age(now.Sub(r.Updated)),
+			text.Short(r.Task.Title, 40), text.Short(r.Reason, 60))
+	}
+	return t.Flush()
+}
+
+// Verdict says what the checks said, and of which commit.
+func Verdict(v run.Verdict) string {
+	var b strings.Builder
+	word := "passed"
+	if !v.Passed {
+		word = "FAILED"
+	}
+	fmt.Fprintf(&b, "checks: %s at %s", word, text.Line(v.Head.Hash))
+	if v.Tests != nil {
+		fmt.Fprintf(&b, ", %d tests ran", *v.Tests)
+	}
+	fmt.Fprintf(&b, " (sandbox %s)\n", text.Line(v.Sandbox))
+	if v.Why != "" {
+		fmt.Fprintf(&b, "  %s\n", text.Line(v.Why))
+	}
+	for _, c := range v.Commands {
+		fmt.Fprintf(&b, "  %s  exit %d", text.Line(c.Line), c.Exit)
+		if c.Tests != nil {
+			fmt.Fprintf(&b, ", %d tests", *c.Tests)
+		}
+		fmt.Fprintf(&b, ", %.1fs\n", c.Duration.Seconds())
+		if c.Why != "" {
+			fmt.Fprintf(&b, "    %s\n", text.Line(c.Why))
+		}
+	}
+	return b.String()
+}
+
+// Recorded is a run with all that was recorded of it.
+type Recorded struct {
+	run.Run
+	History store.History `json:"history"`
+}
+
+// Text is a run for people: where it stands, why, and what happened.
+func (r Recorded) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %s: issue %d, %s\n", text.Line(r.ID), r.Issue, text.Line(r.Task.Title))
+	field(&b, "state", string(r.State))
+	field(&b, "why", r.Reason)
+	field(&b, "next", r.Next)
+	field(&b, "repo", r.RepoPath)
+	r.work(&b)
+	field(&b, "attempts", fmt.Sprintf("%d of %d spent", r.Spent, r.Plan.Attempts))
+	if r.Verdict != nil {
+		b.WriteString("\n" + Verdict(*r.Verdict))
+	}
+	b.WriteString("\nevents:\n")
+	for _, e := range r.History.Events {
+		fmt.Fprintf(&b, "  %s  %s\n", day(e.At), text.Line(e.Kind))
+	}
+	b.WriteString("effects:\n")
+	for _, e := range r.History.Effects {
+		fmt.Fprintf(&b, "  %-9s  %s\n", text.Line(e.Status), text.Line(e.Effect.Key))
+	}
+	b.WriteString("sessions:\n")
+	for _, s := range r.History.Sessions {
+		state := "running"
+		if s.Ended {
+			state = "ended"
+		}
+		fmt.Fprintf(&b, "  attempt %d  %s  %s  %s\n", s.Attempt, text.Line(s.Kind), state, text.Line(s.Log))
+	}
+	return b.String()
+}
+
+// work prints what a run has made so far.
+func (r Recorded) work(b *strings.Builder) {
+	field(b, "base", strings.TrimSpace(r.Base.Branch+" "+r.Base.Commit.Hash))
+	field(b, "branch", r.Branch)
+	field(b, "head", r.Head.Hash)
+	field(b, "change", number(r.Change))
+	field(b, "sandbox", r.Sandbox)
+	for _, w := range r.Warnings {
+		field(b, "warning", w)
+	}
+}
+
+// Result is how a run rests, for scripts.
+type Result struct {
+	Issue      int64     `json:"issue"`
+	Run        string    `json:"run"`
+	State      run.State `json:"state"`
+	Change     int64     `json:"change"` // 0 when there is none
+	Head       string    `json:"head"`
+	Branch     string    `json:"branch"`
+	Base       string    `json:"base"`
+	BaseCommit string    `json:"base_commit"` // the commit that the head was verified on
+	Checks     *Checks   `json:"checks"`      // null before they have spoken
+	Repo       string    `json:"repo"`
+	Sandbox    string    `json:"sandbox"`
+	Attempts   int       `json:"attempts"` // sessions of the agent that were started
+	Exit       int       `json:"exit"`
+	Reason     string    `json:"reason,omitempty"`
+	Next       string    `json:"next,omitempty"` // a command that goes on from here
+	Warnings   []string  `json:"warnings,omitempty"`
+}
+
+// Checks is what the checks said, in short.
+type Checks struct {
+	Passed bool `json:"passed"`
+	Tests  *int `json:"tests"` // null when no check counts its tests
+}
+
+// ResultOf returns how a run rests.
+func ResultOf(r run.Run) Result {
+	res := Result{
+		Issue: r.Issue, Run: r.ID, State: r.State, Change: r.Change, Head: r.Head.Hash, Branch: r.Branch,
+		Base: r.Base.Branch, BaseCommit: r.Base.Commit.Hash, Repo: r.RepoPath, Sandbox: r.Sandbox,
+		Attempts: r.Attempt, Reason: r.Reason, Next: nextCommand(r), Exit: restCode(r), Warnings: r.Warnings,
+	}
+	if r.Verdict != nil {
+		res.Checks = &Checks{r.Verdict.Passed, r.Verdict.Tests}
+	}
+	return res
+}
+
+// restCode is the exit code of a command that drove a run to where it rests.
+func restCode(r run.Run) int {
+	switch {
+	case r.State == run.InReview || r.State == run.Done:
+		return run.ExitDone
+	case r.Exit != 0:
+		return r.Exit
+	}
+	return run.ExitRefused
+}
+
+// nextCommand is what to type when a run rests.
+func nextCommand(r run.Run) string {
+	switch {
+	case r.Next != "":
+		return r.Next
+	case r.State == run.InReview:
+		return fmt.Sprintf("interlock change show --repo %s %d", text.Quote(r.RepoPath), r.Change)
+	}
+	return "interlock show " + text.Quote(r.ID)
+}
+
+// Rest says for people how a run rests.
+func Rest(r run.Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "issue %d: %s", r.Issue, r.State)
+	if r.Reason != "" {
+		b.WriteString(", " + text.Line(r.Reason))
+	}
+	b.WriteString("\n")
+	field(&b, "run", r.ID)
+	Recorded{Run: r}.work(&b)
+	if r.Verdict != nil {
+		b.WriteString(Verdict(*r.Verdict))
+	}
+	b.WriteString("next:\n  " + text.Line(nextCommand(r)) + "\n")
+	if r.State == run.InReview {
+		fmt.Fprintf(&b, "  interlock change accept --repo %s %d\n", text.Line(text.Quote(r.RepoPath)), r.Change)
+	}
+	return b.String()
+}

@@ -1,0 +1,198 @@
+package interlock_test
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layer is one row of the table in DESIGN.md, section "Layers". The standard library is allowed
+// everywhere but in a row that says otherwise; lower never imports higher.
+type layer struct {
+	level  int
+	family string   // drivers of one contract; they never import each other and only cli names them
+	suite  bool     // a conformance suite: only tests import it
+	may    []string // packages of this module without "internal/", and other modules by their path
+}
+
+// layers is the one place where it is written down who may import whom.
+var layers = map[string]layer{
+	"internal/run":     {level: 0},
+	"internal/git":     {level: 0},
+	"internal/scope":   {level: 0},
+	"internal/text":    {level: 0},
+	"internal/sandbox": {level: 0, may: []string{"golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
+
+	"internal/store": {level: 1, may: []string{"run"}},
+	"internal/forge": {level: 1, may: []string{"run", "git"}},
+	"internal/agent": {level: 1, may: []string{"run", "sandbox"}},
+
+	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "golang.org/x/sys", "modernc.org/sqlite"}},
+	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run"}},
+	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
+
+	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "github.com/google/go-cmp", "pgregory.net/rapid"}},
+	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
+
+	"internal/check": {level: 3, may: []string{"run", "git", "sandbox"}},
+
+	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "store", "forge", "agent", "check", "golang.org/x/sync"}},
+
+	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "text"}},
+	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
+
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "engine", "view", "doctor",
+		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra", "golang.org/x/sync"}},
+
+	"cmd/interlock": {level: 7, may: []string{"cli"}},
+}
+
+// forbidden are package names that say nothing.
+var forbidden = regexp.MustCompile(`(?i)^(pkg|utils?|helpers?|models?|types?|configs?|common|base|misc|manager|service|worker|job)$`)
+
+func TestLayersTableIsSound(t *testing.T) {
+	for dir, l := range layers {
+		for _, m := range l.may {
+			below, ours := layers["internal/"+m]
+			if !ours {
+				if !strings.Contains(m, ".") {
+					t.Errorf("%s may import %s, which is no row of the table", dir, m)
+				}
+				continue
+			}
+			if below.level >= l.level {
+				t.Errorf("%s (level %d) may import %s (level %d): lower never imports higher", dir, l.level, m, below.level)
+			}
+			if below.family != "" && dir != "internal/cli" {
+				t.Errorf("%s may import the driver %s: only cli names drivers", dir, m)
+			}
+		}
+	}
+}
+
+func TestLayers(t *testing.T) {
+	files, _ := sources(t)
+	for _, s := range files {
+		if s.test {
+			continue
+		}
+		l, known := layers[s.dir]
+		if !known {
+			t.Errorf("%s: package %s is in no layer: give it a row in layers_test.go and in DESIGN.md", s.name, s.dir)
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			name, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := mayNot(l, name); why != "" {
+				t.Errorf("%s imports %s: %s", s.name, name, why)
+			}
+		}
+	}
+}
+
+// mayNot says why a package of this layer may not import name, "" if it may.
+func mayNot(l layer, name string) string {
+	if !strings.Contains(name, ".") && !within(name, module) {
+		return "" // the standard library
+	}
+	short := strings.TrimPrefix(name, module+"/internal/")
+	for _, m := range l.may {
+		if short == m || strings.Contains(m, ".") && within(name, m) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("its layer may import the standard library and %q", l.may)
+}
+
+// within reports whether the import path name is root or lies below it.
+func within(name, root string) bool { return name == root || strings.HasPrefix(name, root+"/") }
+
+// TestDriversInTests: tests may use a real driver as their store or forge, but a driver's own
+// tests never another driver of its family, and suites are for tests only.
+func TestDriversInTests(t *testing.T) {
+	files, _ := sources(t)
+	for _, s := range files {
+		for _, imp := range s.file.Imports {
+			name, _ := strconv.Unquote(imp.Path.Value)
+			dir := strings.TrimPrefix(name, module+"/")
+			to, ours := layers[dir]
+			if !ours {
+				continue
+			}
+			if from := layers[s.dir]; from.family != "" && from.family == to.family && dir != s.dir {
+				t.Errorf("%s imports %s: drivers of one family never import each other", s.name, name)
+			}
+			if to.suite && !s.test {
+				t.Errorf("%s imports %s: a conformance suite is for tests only", s.name, name)
+			}
+		}
+	}
+}
+
+func TestNoUnusedRow(t *testing.T) {
+	files, _ := sources(t)
+	for _, dir := range slices.Sorted(maps.Keys(layers)) {
+		if !slices.ContainsFunc(files, func(s source) bool { return s.dir == dir && !s.test }) {
+			t.Errorf("the table has a row for %s, which is not there: a package appears when it is needed", dir)
+		}
+	}
+}
+
+func TestPackageNames(t *testing.T) {
+	files, _ := sources(t)
+	for _, s := range files {
+		for _, part := range append(strings.Split(s.dir, "/"), strings.TrimSuffix(s.file.Name.Name, "_test")) {
+			if forbidden.MatchString(part) {
+				t.Errorf("%s: %q says nothing about what is in it; name the idea", s.name, part)
+			}
+		}
+	}
+}
+
+// says: one doc comment per package that also tells what it never does.
+var says = regexp.MustCompile(`(?i)\b(never|no|not|nothing|none|only)\b`)
+
+func TestPackageComments(t *testing.T) {
+	files, _ := sources(t)
+	docs := map[string][]string{}
+	for _, s := range files {
+		if s.test {
+			continue
+		}
+		docs[s.dir] = append(docs[s.dir], "")
+		if s.file.Doc == nil {
+			continue
+		}
+		text := s.file.Doc.Text()
+		want := "Package " + s.file.Name.Name + " "
+		if s.file.Name.Name == "main" {
+			want = "Command " + path.Base(s.dir) + " "
+		}
+		if !strings.HasPrefix(text, want) {
+			t.Errorf("%s: the comment above the package clause begins with %q, not with %q", s.name, firstLine(text), want)
+		}
+		docs[s.dir] = append(docs[s.dir], text)
+	}
+	for dir, texts := range docs {
+		texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+		switch {
+		case len(texts) != 1:
+			t.Errorf("%s has %d package comments; one says what it is for and what it never does", dir, len(texts))
+		case !says.MatchString(texts[0]):
+			t.Errorf("%s: the package comment does not say what it never does: %s", dir, firstLine(texts[0]))
+		}
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

@@ -1,0 +1,68 @@
+// Package interlock_test holds the rules of the house as tests: which package may import which,
+// how long things may get, and that the documents are true. It has no code of the program.
+package interlock_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// module is the name in go.mod.
+const module = "interlock"
+
+// source is one Go file as it was parsed, whatever its build tags say.
+type source struct {
+	name  string // slash-separated, relative to the root
+	dir   string // "." for the root
+	test  bool
+	file  *ast.File
+	lines int
+}
+
+var tree = sync.OnceValues(func() ([]source, *token.FileSet) {
+	var found []source
+	set := token.NewFileSet()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := d.Name()
+		if d.IsDir() && name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "bin") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(base, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		slash := filepath.ToSlash(name)
+		found = append(found, source{
+			name: slash, dir: path.Dir(slash), test: strings.HasSuffix(base, "_test.go"),
+			file: f, lines: set.File(f.Pos()).LineCount(),
+		})
+		return nil
+	})
+	if err != nil {
+		panic(err) // the tree does not parse: nothing below can say anything
+	}
+	return found, set
+})
+
+// sources returns every Go file of the module.
+func sources(t *testing.T) ([]source, *token.FileSet) {
+	t.Helper()
+	found, set := tree()
+	if len(found) == 0 {
+		t.Fatal("no Go file found: the test does not run at the root of the module")
+	}
+	return found, set
+}
