@@ -5,7 +5,6 @@ package forge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -48,21 +47,23 @@ type Comment struct {
 
 // Change is a proposed merge of the branch Head into the branch Base.
 type Change struct {
-	Number  int64     `json:"number"`
-	Issue   int64     `json:"issue"`
-	Title   string    `json:"title"`
-	Body    string    `json:"body"`
-	State   string    `json:"state"` // "open", "merged" or "closed"
-	Head    string    `json:"head"`
-	HeadAt  string    `json:"head_at"` // the commit the branch is at now, "" if it is gone
-	Base    string    `json:"base"`
-	BaseAt  string    `json:"base_at"` // the base commit it was verified on
-	Author  string    `json:"author"`
-	Marker  string    `json:"marker,omitempty"` // run id of ours, "" for people's
-	Created time.Time `json:"created"`
+	Number int64  `json:"number"`
+	Issue  int64  `json:"issue"`
+	Title  string `json:"title"`
+	Body   string `json:"body"`
+	State  string `json:"state"` // "open", "merged" or "closed"
+	Head   string `json:"head"`
+	HeadAt string `json:"head_at"` // the commit the branch is at now, "" if it is gone
+	Base   string `json:"base"`
+	BaseAt string `json:"base_at"` // the base commit it was verified on
+	// Proposed is the commit the branch was at when the change was opened, where the forge keeps it.
+	Proposed string    `json:"proposed,omitempty"`
+	Author   string    `json:"author"`
+	Marker   string    `json:"marker,omitempty"` // run id of ours, "" for people's
+	Created  time.Time `json:"created"`
 }
 
-// Filter selects issues. State "" means open. All labels must be there.
+// Filter selects issues. State is "open", "closed" or "all"; "" means open. All labels must be there.
 type Filter struct {
 	State  string
 	Labels []string
@@ -92,25 +93,17 @@ type Forge interface {
 	Issues(ctx context.Context, f Filter) ([]Issue, error)
 	// SetMark makes the claim visible. ErrClosed when the issue was closed.
 	SetMark(ctx context.Context, issue int64, m Mark) error
-	// ClearMark takes off what SetMark with the same nonce put there, and nothing else. The
-	// label then, if not "", is put in its place. Clearing what is not there succeeds.
+	// ClearMark takes off what SetMark with the same nonce put there, and nothing else: an
+	// assignee or label that was there before stays, and so does the comment, which is the
+	// record. The label then, if not "", is put in its place. Clearing what is not there succeeds.
 	ClearMark(ctx context.Context, issue int64, nonce, then string) error
 	// Comment leaves one comment for a key, once; the one that is there is returned.
 	Comment(ctx context.Context, issue int64, key, body string) (Comment, error)
 	// Changes returns all changes for a head branch, every state, lowest number first; all
 	// changes for "".
 	Changes(ctx context.Context, head string) ([]Change, error)
-	// Propose opens a change. ErrExists when an open one for the head is there (adopt it),
-	// ErrNotFound when the head or base branch is not.
+	// Propose opens a change. ErrExists when an open one for the head is there (it is returned
+	// with the error: adopt it), ErrNotFound when the head or base branch or the issue is not.
+	// A HeadAt that is given must be where the head branch is: ErrInvalid.
 	Propose(ctx context.Context, c Change) (Change, error)
-}
-
-// HeldError says that the claim of an issue is somebody else's.
-type HeldError struct {
-	Issue int64
-	Claim Claim
-}
-
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("issue %d is claimed by %s", e.Issue, e.Claim.Holder)
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 )
 
 // ErrNotAllowed means that an event does not fit the state a run is in. Nothing has changed.
@@ -17,9 +19,9 @@ var ErrNotAllowed = errors.New("event does not fit the state of the run")
 func Apply(r Run, e Event) (Run, []Effect, error) {
 	r.Effects = slices.Clone(r.Effects)
 	r.Warnings = slices.Clone(r.Warnings)
-	old := slices.Clone(r.Effects)
+	old, from := slices.Clone(r.Effects), r.State
 	if err := r.apply(e); err != nil {
-		return Run{}, nil, fmt.Errorf("%w: %q in state %q of run %s: %w", ErrNotAllowed, e.Kind(), r.State, r.ID, err)
+		return Run{}, nil, fmt.Errorf("%w: %s in state %q of run %s: %w", ErrNotAllowed, kindOf(e), from, r.ID, err)
 	}
 	var added []Effect
 	for _, f := range r.Effects {
@@ -28,6 +30,14 @@ func Apply(r Run, e Event) (Run, []Effect, error) {
 		}
 	}
 	return r, added, nil
+}
+
+// kindOf names an event for an error; the event may be nil or a pointer, which Apply refuses.
+func kindOf(e Event) string {
+	if v := reflect.ValueOf(e); !v.IsValid() || v.Kind() == reflect.Pointer {
+		return fmt.Sprintf("%T", e)
+	}
+	return strconv.Quote(e.Kind())
 }
 
 func (r *Run) apply(e Event) error {
@@ -96,17 +106,29 @@ func (r *Run) refused(e Refused) error {
 	if err := r.need(Claiming); err != nil {
 		return err
 	}
+	if r.pending(EffectClaim) == nil {
+		return errors.New("the claim is ours already; give it back by parking or canceling")
+	}
 	r.State, r.Reason, r.Effects = Canceled, e.Reason, nil
 	return nil
 }
 
 func (r *Run) held(e Event) error {
 	if re, ok := e.(Renewed); ok {
-		if re.Claim.Nonce != r.Claim.Nonce {
-			return errors.New("a claim with another nonce is not ours")
-		}
-		r.Claim = re.Claim
+		return r.take(re.Claim)
 	}
+	return nil
+}
+
+// take keeps what is newly known of the claim ref.
+func (r *Run) take(c Claim) error {
+	if c.Nonce == "" || c.Nonce != r.Claim.Nonce {
+		return errors.New("a claim with another nonce is not ours")
+	}
+	if c.Hash == "" {
+		return errors.New("a claim that was made has a commit")
+	}
+	r.Claim = c
 	return nil
 }
 
@@ -114,12 +136,23 @@ func (r *Run) reconfigured(e Reconfigured) error {
 	if !r.State.Live() {
 		return errors.New("the run is not live")
 	}
-	same := slices.Equal(e.Plan.Checks, r.Plan.Checks) && e.Plan.AllowNoTests == r.Plan.AllowNoTests
-	delivering := r.pending(EffectPush) == nil
+	if r.State != Landing {
+		r.Plan = e.Plan
+		return nil
+	}
+	if r.pending(EffectPush) == nil {
+		// What is delivered already was verified by the old checks and goes the old lane's way.
+		e.Plan.Lane, e.Plan.Checks, e.Plan.AllowNoTests = r.Plan.Lane, r.Plan.Checks, r.Plan.AllowNoTests
+		r.Plan = e.Plan
+		return nil
+	}
+	same := slices.Equal(e.Plan.Checks, r.Plan.Checks) && e.Plan.AllowNoTests == r.Plan.AllowNoTests &&
+		e.Plan.Lane == r.Plan.Lane
 	r.Plan = e.Plan
-	// A verdict of other checks says nothing; only what has not been delivered can be checked again.
-	if r.State == Landing && !same && !delivering {
+	// A verdict of other checks says nothing, and another lane has other effects.
+	if !same {
 		r.State, r.Verdict, r.Effects = Verifying, nil, nil
+		r.Reason = "other settings: checking the exact commit again"
 	}
 	return nil
 }
@@ -133,6 +166,7 @@ func (r *Run) sessionStarted(e SessionStarted) error {
 	}
 	r.Attempt++
 	r.Spent++
+	r.Running = true
 	r.Sandbox = e.Sandbox
 	r.Reason = fmt.Sprintf("attempt %d: the agent works", r.Attempt)
 	return nil
@@ -142,9 +176,10 @@ func (r *Run) sessionStopped(e SessionStopped) error {
 	if err := r.need(Implementing); err != nil {
 		return err
 	}
-	if r.Spent > 0 {
+	if r.Running && r.Spent > 0 { // only a session that was counted can be taken off again, once
 		r.Spent--
 	}
+	r.Running = false
 	r.tip(e.Tip)
 	r.Reason = "stopped by the operator; the work is kept"
 	return nil
@@ -154,6 +189,7 @@ func (r *Run) crashed(e Crashed) error {
 	if err := r.need(Implementing); err != nil {
 		return err
 	}
+	r.Running = false
 	r.tip(e.Tip)
 	r.Reason = "the session died with its holder"
 	return nil
@@ -172,6 +208,7 @@ func (r *Run) delivered(e Delivered) error {
 	if e.Head.Hash == "" || e.Head.Tree == "" {
 		return errors.New("a delivery needs a commit and its tree")
 	}
+	r.Running = false
 	r.State, r.Head, r.Tip, r.Verdict = Verifying, e.Head, e.Head.Hash, nil
 	r.Reason = "checking the exact commit"
 	return nil
@@ -184,7 +221,7 @@ func (r *Run) failed(e Failed) error {
 	if r.State == Landing && r.pending(EffectPush) == nil {
 		return errors.New("work that was delivered cannot fail any more")
 	}
-	r.State, r.Findings, r.Reason, r.Effects = Implementing, e.Findings, e.Reason, nil
+	r.State, r.Findings, r.Reason, r.Effects, r.Running = Implementing, e.Findings, e.Reason, nil, false
 	r.tip(e.Tip)
 	if e.Final {
 		r.Spent = max(r.Spent, r.Plan.Attempts)
@@ -199,6 +236,9 @@ func (r *Run) verified(e Verified) error {
 	v := e.Verdict
 	if v.Head != r.Head {
 		return fmt.Errorf("the verdict is for %s, the head is %s", v.Head.Hash, r.Head.Hash)
+	}
+	if v.Base != r.Base.Commit.Hash {
+		return fmt.Errorf("the verdict is on base %q, the run's base is %q", v.Base, r.Base.Commit.Hash)
 	}
 	r.Verdict = &v
 	if !v.Passed {
@@ -222,6 +262,9 @@ func (r *Run) baseMoved(e BaseMoved) error {
 	if r.pending(EffectPush) == nil {
 		return errors.New("the head was pushed already")
 	}
+	if e.Base.Commit.Hash == "" || e.Base.Branch != r.Base.Branch {
+		return fmt.Errorf("a base that moved is another commit of %q", r.Base.Branch)
+	}
 	r.State, r.Base, r.Verdict, r.Effects = Implementing, e.Base, nil, nil
 	r.Tip, r.Findings, r.Reason = r.Head.Hash, e.Findings, "the base moved and no longer merges"
 	return nil
@@ -238,10 +281,9 @@ func (r *Run) settled(e Settled) error {
 	kind := r.Effects[0].Kind
 	r.Effects = r.Effects[1:]
 	if e.Claim != nil {
-		if e.Claim.Nonce != r.Claim.Nonce {
-			return errors.New("a claim with another nonce is not ours")
+		if err := r.take(*e.Claim); err != nil {
+			return err
 		}
-		r.Claim = *e.Claim
 	}
 	return r.after(kind, e)
 }
@@ -249,6 +291,10 @@ func (r *Run) settled(e Settled) error {
 // after moves the run on when an effect of this kind has happened.
 func (r *Run) after(kind EffectKind, e Settled) error {
 	switch kind {
+	case EffectClaim:
+		if e.Claim == nil {
+			return errors.New("a claim ref settles with the claim that was made")
+		}
 	case EffectMark:
 		if r.State == Claiming {
 			r.State, r.Reason = Implementing, "claimed"
@@ -280,14 +326,15 @@ func (r *Run) parked(e ParkedBecause) error {
 	if !r.State.Live() {
 		return errors.New("the run is not live")
 	}
-	if r.Change != 0 {
+	// Whoever lost the claim must be able to stop at any point; everybody else hands off first.
+	if r.Change != 0 && !e.Silent {
 		return fmt.Errorf("change %d is open already", r.Change)
 	}
+	claimed := r.claimSettled()
 	r.State, r.Reason, r.Next, r.Exit, r.Precond = Parked, e.Reason, e.Next, e.Exit, e.Precond
-	r.Effects = nil
-	if !e.Silent && r.Claim.Nonce != "" {
-		r.note("parked", e.Reason)
-		r.giveBack()
+	r.Effects, r.Running = nil, false
+	if !e.Silent {
+		r.withdraw(claimed, "parked", e.Reason)
 	}
 	return nil
 }
@@ -296,13 +343,13 @@ func (r *Run) canceled(e CanceledBy) error {
 	if !r.State.Live() {
 		return errors.New("the run is not live")
 	}
-	fresh := r.State == Queued // nothing was written outside yet
-	r.State, r.Reason, r.Effects = Canceled, e.Reason, nil
-	if fresh {
-		return nil
+	claimed := r.claimSettled()
+	r.State, r.Reason, r.Effects, r.Running = Canceled, e.Reason, nil, false
+	text := "Canceled: " + e.Reason
+	if r.Change != 0 {
+		text += fmt.Sprintf("\n\nChange %d stays open.", r.Change)
 	}
-	r.note("canceled", "Canceled: "+e.Reason)
-	r.giveBack()
+	r.withdraw(claimed, "canceled", text)
 	return nil
 }
 
@@ -317,6 +364,23 @@ func (r *Run) accepted(e Accepted) error {
 func (r *Run) note(what, text string) {
 	sum := sha256.Sum256([]byte(text))
 	r.add(EffectNote, r.ID+":"+what+":"+hex.EncodeToString(sum[:6]), text)
+}
+
+// claimSettled reports whether the claim ref is known to have been made.
+func (r *Run) claimSettled() bool { return r.Claim.Nonce != "" && r.pending(EffectClaim) == nil }
+
+// withdraw plans what gives the issue back with a note. A run that was never claimed has nothing
+// outside; while the claim ref is not settled the issue may be somebody else's, so nothing is said
+// there, and the release finds out whether the ref became ours.
+func (r *Run) withdraw(claimed bool, what, text string) {
+	switch {
+	case r.Claim.Nonce == "":
+	case !claimed:
+		r.add(EffectRelease, r.Claim.Nonce, "")
+	default:
+		r.note(what, text)
+		r.giveBack()
+	}
 }
 
 // giveBack takes the mark off and releases the claim.

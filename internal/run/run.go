@@ -139,8 +139,9 @@ type Run struct {
 	Next     string `json:"next,omitempty"`   // a command that goes on from here
 	Exit     int    `json:"exit"`             // the exit code a resting state maps to
 	Precond  string `json:"precond,omitempty"`
-	Attempt  int    `json:"attempt"` // number of the newest session, 0 before the first
-	Spent    int    `json:"spent"`   // sessions counted against Plan.Attempts
+	Attempt  int    `json:"attempt"`           // number of the newest session, 0 before the first
+	Spent    int    `json:"spent"`             // sessions counted against Plan.Attempts
+	Running  bool   `json:"running,omitempty"` // the newest session is counted and has not been heard of again
 	Findings string `json:"findings,omitempty"`
 
 	Base     Base     `json:"base"`

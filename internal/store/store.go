@@ -28,6 +28,10 @@ var (
 	ErrUnfit = errors.New("the state directory is not fit")
 	// ErrDamaged: the database is not what was written.
 	ErrDamaged = errors.New("the state is damaged")
+	// ErrFull: the filesystem of the state has no room. Nothing was written.
+	ErrFull = errors.New("no room left for the state")
+	// ErrBusy: another program keeps the state locked. Nothing was written; try later.
+	ErrBusy = errors.New("the state is locked by another program")
 )
 
 // HeldError is returned by Claim and Acquire when another holder has the key.

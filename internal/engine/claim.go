@@ -1,0 +1,328 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"interlock/internal/forge"
+	"interlock/internal/git"
+	"interlock/internal/run"
+	"interlock/internal/sandbox"
+	"interlock/internal/store"
+)
+
+// open begins a new run: it looks at the issue and the base, takes the lease together with the
+// run's row, and drives the run.
+func (e *Engine) open(ctx context.Context, t *task, issue int64) (run.Run, error) {
+	r, err := e.draft(ctx, t, issue)
+	if err != nil {
+		return run.Run{}, err
+	}
+	base, err := e.findBase(ctx, t.Base, r.ID)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if c, ok, err := e.claims.Read(ctx, issue); err != nil {
+		return run.Run{}, fmt.Errorf("read the claim of issue %d: %w", issue, err)
+	} else if ok && !c.Released {
+		return run.Run{}, heldOnForge(issue, c)
+	}
+	start := e.Clock.Now()
+	lease, r, err := e.Store.Claim(ctx, e.Holder, r, run.LeaseTTL)
+	if err != nil {
+		return run.Run{}, e.heldBy(ctx, issue, "", err)
+	}
+	return e.driveUnder(ctx, t, r, lease, start, func(h *hold, r run.Run) (run.Run, error) {
+		return e.claimed(h, r, base)
+	})
+}
+
+// claimed saves the claim with its effects before anything is written to the forge.
+func (e *Engine) claimed(h *hold, r run.Run, base run.Base) (run.Run, error) {
+	r, err := h.apply(r, run.Claimed{
+		Base: base, Branch: fmt.Sprintf("interlock/issue-%d", r.Issue),
+		Claim: run.Claim{Ref: e.claims.Ref(r.Issue), Nonce: random(16)},
+	})
+	if err != nil {
+		return r, err
+	}
+	e.say(r, "claimed", "claiming %q on base %s at %.12s", r.Task.Title, base.Branch, base.Commit.Hash)
+	failpoint("claim-saved")
+	return r, nil
+}
+
+// heldOnForge says that the claim ref of an issue is another installation's.
+func heldOnForge(issue int64, c forge.Claim) *heldError {
+	return &heldError{issue: issue, by: fmt.Sprintf("%s of installation %s, by the claim %s", c.Holder, c.Installation, c.Ref), claim: c.Ref}
+}
+
+// draft is the run as it will be stored, with the frozen text of its issue.
+func (e *Engine) draft(ctx context.Context, t *task, issue int64) (run.Run, error) {
+	is, err := e.openIssue(ctx, issue)
+	if err != nil {
+		return run.Run{}, err
+	}
+	now := e.Clock.Wall()
+	return run.Run{
+		ID: fmt.Sprintf("%d-%s", issue, random(3)), Repo: e.RepoKey, RepoPath: e.RepoPath, Issue: issue,
+		State: run.Queued, Reason: "picked", Plan: t.Plan, Created: now, Updated: now,
+		Task: run.Task{
+			Title: forge.CleanText(is.Title), Body: forge.CleanText(is.Body), Digest: forge.TaskDigest(is.Title, is.Body),
+		},
+	}, nil
+}
+
+// openIssue returns an issue that is there and open.
+func (e *Engine) openIssue(ctx context.Context, number int64) (forge.Issue, error) {
+	is, err := e.Forge.Issue(ctx, number)
+	list := "interlock issue list --repo " + quote(e.RepoPath)
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		return is, &Refusal{
+			Exit: run.ExitRefused, What: fmt.Sprintf("there is no issue %d on %s", number, e.Forge.Name()),
+			Safe: "nothing was started", Next: list, NotStarted: true, Err: err,
+		}
+	case err != nil:
+		return is, fmt.Errorf("read issue %d: %w", number, err)
+	case is.State != "open":
+		return is, &Refusal{
+			Exit: run.ExitRefused, What: fmt.Sprintf("issue %d is closed", number),
+			Safe: "nothing was started", Next: list, NotStarted: true, Err: forge.ErrClosed,
+		}
+	}
+	return is, nil
+}
+
+// findBase fetches the base branch into the engine's repository and pins it for the run.
+func (e *Engine) findBase(ctx context.Context, branch, runID string) (run.Base, error) {
+	name, _, err := e.Forge.Base(ctx, branch)
+	if err != nil {
+		return run.Base{}, e.noBase(branch, err)
+	}
+	c, err := e.repo.FetchBranch(ctx, e.Forge.Remote(), name, "refs/interlock/runs/"+runID+"/base")
+	if err != nil {
+		return run.Base{}, fmt.Errorf("fetch base %s: %w", name, err)
+	}
+	traits, err := e.repo.Traits(ctx, c.Hash)
+	if err != nil {
+		return run.Base{}, fmt.Errorf("look at base %s: %w", name, err)
+	}
+	if len(traits.Submodules)+len(traits.LFS) > 0 {
+		return run.Base{}, unsupported(name, traits)
+	}
+	return run.Base{Branch: name, Commit: run.Commit{Hash: c.Hash, Tree: c.Tree}}, nil
+}
+
+func unsupported(branch string, traits git.Traits) error {
+	what := fmt.Sprintf("base %s has submodules (%q)", branch, traits.Submodules)
+	if len(traits.Submodules) == 0 {
+		what = fmt.Sprintf("base %s keeps files in Git LFS (%q)", branch, traits.LFS)
+	}
+	return &Refusal{
+		Exit: run.ExitRefused, What: what + "; they would be missing from the workspace",
+		Safe: "nothing was started", Next: "name a base without them: --base BRANCH",
+	}
+}
+
+func (e *Engine) noBase(branch string, err error) error {
+	r := &Refusal{Exit: run.ExitRefused, Safe: "nothing was started", Err: err}
+	where := quote(e.RepoPath)
+	switch {
+	case errors.Is(err, forge.ErrEmpty):
+		r.What = fmt.Sprintf("%s has no commit yet, so there is nothing to propose against", e.RepoPath)
+		r.Next = "git -C " + where + " commit --allow-empty -m 'first commit'"
+	case errors.Is(err, forge.ErrDetached):
+		r.What = fmt.Sprintf("HEAD of %s is detached, so the base branch is not known", e.RepoPath)
+		r.Next = "name it: --base BRANCH, or: git -C " + where + " switch BRANCH"
+	case errors.Is(err, forge.ErrNotFound):
+		r.What = fmt.Sprintf("there is no branch %q in %s", branch, e.RepoPath)
+		r.Next = "git -C " + where + " branch --list"
+	default:
+		return fmt.Errorf("find the base branch: %w", err)
+	}
+	return r
+}
+
+// resume takes the place of a run's holder, if that holder is dead, and goes on where it was.
+func (e *Engine) resume(ctx context.Context, t *task, r run.Run) (run.Run, error) {
+	key := store.Key(r.Repo, r.Issue)
+	start := e.Clock.Now()
+	lease, from, proof, err := e.takeOver(ctx, key, r)
+	if err != nil {
+		return r, err
+	}
+	if r, err = e.Store.Load(ctx, r.ID); err != nil { // it may have moved before the lease was ours
+		return r, err
+	}
+	return e.driveUnder(ctx, t, r, lease, start, func(h *hold, r run.Run) (run.Run, error) {
+		return e.reenter(ctx, h, t, r, from, proof)
+	})
+}
+
+// takeOver acquires the key of a run. A holder of this boot must be proved dead with all its
+// session trees, or its lease and the lock-delay must have run out.
+func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (lease run.Lease, from run.Holder, proof string, err error) {
+	proof = "the lease was free"
+	if old, ok, err := e.Store.Controls().Lease(ctx, key); err == nil && ok {
+		from = old.Holder
+	}
+	lease, err = e.Store.Acquire(ctx, e.Holder, key, run.LeaseTTL, 0)
+	var held *store.HeldError
+	if !errors.As(err, &held) {
+		return lease, from, proof, err
+	}
+	h := held.Lease.Holder
+	alive, err := sandbox.Process{PID: h.PID, Start: h.Start, Boot: h.Boot}.Alive()
+	if err != nil || alive || h.Host != e.Holder.Host {
+		return lease, h, "", &heldError{issue: r.Issue, run: r.ID, by: holderName(h), err: held}
+	}
+	if proof, err = e.endSessions(ctx, r.ID); err != nil {
+		return lease, h, "", &heldError{
+			issue: r.Issue, run: r.ID, by: "a dead " + holderName(h), err: held,
+			why: fmt.Sprintf("its session cannot be proved dead yet (%v)", err),
+		}
+	}
+	proof = fmt.Sprintf("%s is dead (process id, start time, boot); %s", holderName(h), proof)
+	lease, err = e.Store.Acquire(ctx, e.Holder, key, run.LeaseTTL, held.Lease.Fence)
+	if errors.As(err, &held) {
+		err = &heldError{issue: r.Issue, run: r.ID, by: holderName(held.Lease.Holder), err: held}
+	}
+	return lease, h, proof, err
+}
+
+// heldBy turns a refused claim into words.
+func (e *Engine) heldBy(ctx context.Context, issue int64, runID string, err error) error {
+	var held *store.HeldError
+	if errors.As(err, &held) {
+		if last, lerr := e.last(ctx, issue); lerr == nil && last != nil && last.State.Live() {
+			runID = last.ID
+		}
+		return &heldError{issue: issue, run: runID, by: holderName(held.Lease.Holder), err: err}
+	}
+	if errors.Is(err, store.ErrDuplicate) {
+		return &heldError{issue: issue, by: "another run that has just begun", err: err}
+	}
+	return fmt.Errorf("claim issue %d: %w", issue, err)
+}
+
+// endSessions ends what is left of a run's sessions and proves each gone.
+func (e *Engine) endSessions(ctx context.Context, runID string) (string, error) {
+	hist, err := e.Store.History(ctx, runID)
+	if err != nil {
+		return "", err
+	}
+	ended := 0
+	for _, s := range hist.Sessions {
+		if s.Ended {
+			continue
+		}
+		var id sandbox.Identity
+		if err := json.Unmarshal([]byte(s.Handle), &id); err != nil {
+			return "", fmt.Errorf("session %s: its record cannot be read: %w", s.ID, err)
+		}
+		if _, err := sandbox.End(ctx, id); err != nil {
+			return "", fmt.Errorf("session %s: %w", s.ID, err)
+		}
+		ended++
+	}
+	return fmt.Sprintf("%d session(s) of it proved gone", ended), nil
+}
+
+// reenter is what a new holder does first: it records the take-over, marks the sessions that
+// were proved gone, and brings in what the last one had committed.
+func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from run.Holder, proof string) (run.Run, error) {
+	e.say(r, "resumed", "going on with run %s in state %q; %s", r.ID, r.State, proof)
+	r, err := h.apply(r, run.TakenOver{From: from, Proof: proof})
+	if err != nil {
+		return r, err
+	}
+	if _, err := e.endSessions(h.live, r.ID); err != nil {
+		return r, &Refusal{
+			Exit: run.ExitBusy, What: fmt.Sprintf("run %s: %v", r.ID, err),
+			Safe: "nothing of it is imported while its tree may be alive", Next: "type the command again in a minute", Err: err,
+		}
+	}
+	if r, err = e.recover(h, r); err != nil || !r.State.Live() {
+		return r, err
+	}
+	if t != nil && !samePlan(t.Plan, r.Plan) {
+		if r, err = h.apply(r, run.Reconfigured{Plan: t.Plan}); err != nil {
+			return r, err
+		}
+	}
+	if r.State == run.Queued {
+		base, err := e.findBase(ctx, baseOf(t), r.ID)
+		if err != nil {
+			return r, err
+		}
+		return e.claimed(h, r, base)
+	}
+	return e.reclaim(h, r)
+}
+
+func baseOf(t *task) string {
+	if t == nil {
+		return ""
+	}
+	return t.Base
+}
+
+// reclaim verifies, before anything else, that the claim on the forge is still ours, and writes
+// a child of it: a paused predecessor's pushes are stale from here on.
+func (e *Engine) reclaim(h *hold, r run.Run) (run.Run, error) {
+	if r.State == run.Claiming {
+		return r, nil // the claim effect itself probes
+	}
+	c, err := e.claims.Take(h.live, r.Issue, r.Claim.Nonce, holderName(e.Holder))
+	var held *forge.HeldError
+	if errors.As(err, &held) || errors.Is(err, forge.ErrLost) {
+		return h.apply(r, run.ParkedBecause{
+			Reason: fmt.Sprintf("the claim went to somebody else while nobody held the run: %v", err),
+			Next:   "interlock show " + r.ID, Exit: run.ExitLost, Silent: true,
+		})
+	}
+	if err != nil {
+		return r, fmt.Errorf("verify the claim of issue %d: %w", r.Issue, err)
+	}
+	return h.apply(r, run.Renewed{Claim: claimOf(c)})
+}
+
+func claimOf(c forge.Claim) run.Claim {
+	return run.Claim{Ref: c.Ref, Hash: c.Hash, Nonce: c.Nonce, Generation: c.Generation}
+}
+
+func samePlan(a, b run.Plan) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && string(x) == string(y)
+}
+
+// precondition digests all that a parked issue depends on: while it is the same, trying again
+// would end the same.
+func (e *Engine) precondition(ctx context.Context, t *task, issue int64) (string, error) {
+	is, err := e.openIssue(ctx, issue)
+	if err != nil {
+		return "", err
+	}
+	_, hash, err := e.Forge.Base(ctx, t.Base)
+	if err != nil {
+		return "", e.noBase(t.Base, err)
+	}
+	return preconditionOf(forge.TaskDigest(is.Title, is.Body), hash, t.Plan), nil
+}
+
+func preconditionOf(task, base string, p run.Plan) string {
+	data, err := json.Marshal(struct {
+		Task, Base string
+		Plan       run.Plan
+	}{task, base, p})
+	if err != nil {
+		panic(err) // plain values always encode
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,118 @@
+// Package engine drives runs: it claims an issue, holds the lease, runs an agent in a private
+// workspace, has the exact commit verified, does each effect once, and hands the change to review.
+// It decides by run.Apply and the store alone; it never believes what an agent says, and it never
+// names a driver of a store, a forge or a runtime.
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"interlock/internal/agent"
+	"interlock/internal/forge"
+	"interlock/internal/git"
+	"interlock/internal/run"
+	"interlock/internal/sandbox"
+	"interlock/internal/store"
+)
+
+// Config is what an engine works with. All fields are required but Notify and Worktree.
+type Config struct {
+	State    string // the state directory
+	Store    store.Store
+	Clock    store.Clock
+	Git      *git.Git
+	Forge    forge.Forge
+	RepoKey  string // canonical identity of the repository
+	RepoPath string // where the operator finds it
+	Worktree string // the operator's work tree of it, "" if it has none
+	Facts    sandbox.Facts
+	Env      []string // the operator's environment
+	Holder   run.Holder
+	Login    string // who is shown as assigned
+	Notify   func(Notice)
+	// Runtime turns the agent's shell line into a runtime.
+	Runtime func(line string) agent.Runtime
+}
+
+// Notice is one line of progress. Text is safe to print.
+type Notice struct {
+	At      time.Time `json:"at"`
+	Run     string    `json:"run,omitempty"`
+	Issue   int64     `json:"issue,omitempty"`
+	Kind    string    `json:"kind"`
+	Text    string    `json:"text"`
+	Attempt int       `json:"attempt,omitempty"`
+}
+
+// Engine works the issues of one repository for one process.
+type Engine struct {
+	Config
+	repo   *git.Repo
+	claims *forge.Claims
+	tools  []sandbox.Mount
+	path   string
+}
+
+// New opens the engine's own repository for the forge's one. It starts nothing.
+func New(ctx context.Context, c Config) (*Engine, error) {
+	name := strings.NewReplacer(":", "-", "/", "-").Replace(c.RepoKey) + ".git"
+	repo, err := c.Git.Engine(ctx, filepath.Join(c.State, "repos", name))
+	if err != nil {
+		return nil, fmt.Errorf("open the engine's repository: %w", err)
+	}
+	e := &Engine{Config: c, repo: repo}
+	if e.Notify == nil {
+		e.Notify = func(Notice) {}
+	}
+	e.claims = &forge.Claims{
+		Repo: repo, Remote: c.Forge.Remote(), Installation: c.Holder.Installation, Now: c.Clock.Wall,
+	}
+	e.tools, e.path = sandbox.Toolchains(ctx, c.Env)
+	return e, nil
+}
+
+// Repo returns the engine's own repository.
+func (e *Engine) Repo() *git.Repo { return e.repo }
+
+func (e *Engine) say(r run.Run, kind, format string, args ...any) {
+	e.Notify(Notice{
+		At: e.Clock.Wall(), Run: r.ID, Issue: r.Issue, Kind: kind, Attempt: r.Attempt,
+		Text: fmt.Sprintf(format, args...),
+	})
+}
+
+// holderName is how a holder is shown to people.
+func holderName(h run.Holder) string { return fmt.Sprintf("process %d on %s", h.PID, h.Host) }
+
+// random returns n random bytes as hex digits.
+func random(n int) string {
+	b := make([]byte, n)
+	if _, err := rand.Read(b); err != nil {
+		panic(err) // crypto/rand does not fail on Linux
+	}
+	return hex.EncodeToString(b)
+}
+
+// freeDir returns a path under parent that does not exist yet: name, name.2, name.3 and so on.
+// What a dead attempt left is never written over.
+func freeDir(parent, name string) (string, error) {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(parent, name)
+	for i := 2; ; i++ {
+		if _, err := os.Lstat(path); os.IsNotExist(err) {
+			return path, nil
+		} else if err != nil {
+			return "", err
+		}
+		path = filepath.Join(parent, fmt.Sprintf("%s.%d", name, i))
+	}
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"interlock/internal/run"
+	"interlock/internal/store"
+)
+
+// The reasons for which the context of a held run ends.
+var (
+	errInterrupted = errors.New("interrupted")
+	errCanceled    = errors.New("canceled by a person")
+	errOverdue     = errors.New("the step took longer than its deadline")
+)
+
+// controlEvery is how often what people ask for is looked at: a person waits less than a second.
+const controlEvery = 250 * time.Millisecond
+
+// hold is a lease turned into contexts. It renews the lease while the current step is within its
+// deadline, and ends the contexts when the lease is lost, by the earlier of the store's word and
+// our own clock.
+type hold struct {
+	e   *Engine
+	run string
+
+	// live ends when the lease is lost. Effects run under it: an interrupt lets them finish.
+	live context.Context
+	// session ends also on an interrupt and on a cancel. Agents and checks run under it.
+	session context.Context
+
+	mu       sync.Mutex
+	lease    run.Lease
+	until    time.Duration // store time until which the lease may be trusted
+	deadline time.Duration // store time at which the current step is overdue; 0: none
+	lose     context.CancelCauseFunc
+	stop     context.CancelCauseFunc
+	done     chan struct{}
+}
+
+// newHold starts to keep a lease. start is the store time before the grant was asked for. The
+// caller must call close.
+func (e *Engine) newHold(ctx context.Context, runID string, l run.Lease, start time.Duration) *hold {
+	h := &hold{e: e, run: runID, lease: l, until: start + run.LeaseTTL - run.LeaseMargin, done: make(chan struct{})}
+	h.live, h.lose = context.WithCancelCause(context.WithoutCancel(ctx))
+	h.session, h.stop = context.WithCancelCause(h.live)
+	go h.keep(ctx)
+	return h
+}
+
+// keep is the hold's only goroutine; close waits for it.
+func (h *hold) keep(parent context.Context) {
+	defer close(h.done)
+	tick := time.NewTicker(controlEvery)
+	defer tick.Stop()
+	renewed := h.e.Clock.Now()
+	interrupted := parent.Done()
+	for {
+		select {
+		case <-h.live.Done():
+			return
+		case <-interrupted:
+			h.stop(errInterrupted)
+			interrupted = nil
+		case <-tick.C:
+		}
+		if err := h.Check(); err != nil {
+			h.lose(err)
+			return
+		}
+		if _, asked, err := h.e.Store.Controls().Cancel(h.live, h.run); err == nil && asked {
+			h.stop(errCanceled)
+		}
+		if now := h.e.Clock.Now(); now-renewed >= run.LeaseRenew {
+			if h.renew(now) {
+				renewed = now
+			}
+		}
+	}
+}
+
+// renew reports whether the lease was renewed. A store that does not answer is not a loss yet:
+// the lease is trusted until its time, which Check holds.
+func (h *hold) renew(start time.Duration) bool {
+	h.mu.Lock()
+	l, deadline := h.lease, h.deadline
+	h.mu.Unlock()
+	if deadline != 0 && start > deadline {
+		h.lose(errOverdue)
+		return false
+	}
+	l, err := h.e.Store.Renew(h.live, l, run.LeaseTTL)
+	if errors.Is(err, store.ErrFenced) {
+		h.lose(err)
+	}
+	if err != nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lease, h.until = l, start+run.LeaseTTL-run.LeaseMargin
+	return true
+}
+
+// Check compares the present time with the time until which the lease may be trusted. It is
+// called before each use: timers stop while a machine is suspended.
+func (h *hold) Check() error {
+	if err := context.Cause(h.live); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := h.e.Clock.Now(); now >= h.until {
+		return fmt.Errorf("%w: not renewed in time", store.ErrFenced)
+	}
+	return nil
+}
+
+// within sets the deadline of the step that begins now; 0 takes it away.
+func (h *hold) within(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.deadline = 0
+	if d > 0 {
+		h.deadline = h.e.Clock.Now() + d
+	}
+}
+
+func (h *hold) current() run.Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lease
+}
+
+// close stops renewing and gives the lease back, so that the next holder need not wait.
+func (h *hold) close(ctx context.Context) error {
+	h.lose(context.Canceled)
+	<-h.done
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err := h.e.Store.Release(ctx, h.current())
+	if errors.Is(err, store.ErrFenced) {
+		return nil // it is somebody else's by now
+	}
+	return err
+}
+
+// apply moves the run by an event and saves it, with the event's effects, in one transaction.
+func (h *hold) apply(r run.Run, ev run.Event) (run.Run, error) {
+	if err := h.Check(); err != nil {
+		return r, err
+	}
+	next, _, err := run.Apply(r, ev)
+	if err != nil {
+		return r, err
+	}
+	next.Updated = h.e.Clock.Wall()
+	saved, err := h.e.Store.Save(h.live, h.current(), next, ev)
+	if err != nil {
+		return r, fmt.Errorf("save run %s after %q: %w", r.ID, ev.Kind(), err)
+	}
+	return saved, nil
+}

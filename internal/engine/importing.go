@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"interlock/internal/git"
+	"interlock/internal/run"
+	"interlock/internal/sandbox"
+	"interlock/internal/store"
+)
+
+// bringIn imports what a session left: its commits, and on top of them, as one commit of the
+// engine's, what it left uncommitted. Every git that reads the workspace runs in the sandbox.
+func (e *Engine) bringIn(h *hold, r run.Run, s ended) (git.Commit, error) {
+	head, err := e.importFrom(h, r, s.room, s.room.Tree(), sandbox.WorkspaceInside, "HEAD")
+	if err != nil {
+		return git.Commit{}, err
+	}
+	snap, err := e.snapshot(h, r, s, head)
+	if err != nil {
+		return head, fmt.Errorf("take in uncommitted files: %w", err)
+	}
+	if snap == nil {
+		return head, nil
+	}
+	e.say(r, "committed", "the agent left files uncommitted; the engine committed them as %.12s", snap.Hash)
+	return *snap, nil
+}
+
+// importFrom fetches one ref of a git directory that an agent could write into a fresh ref of the
+// engine's repository. The other side of the fetch is confined and sees nothing but that
+// directory and the borrowed objects, read-only.
+func (e *Engine) importFrom(h *hold, r run.Run, room sandbox.Room, dir, inside, rev string) (git.Commit, error) {
+	level := sandbox.Level(r.Plan.Sandbox)
+	spec := git.ImportSpec{
+		Source: inside, Rev: rev, MaxPack: run.PackBytes, Timeout: run.GitTotal,
+		Into: fmt.Sprintf("refs/interlock/runs/%s/%d-%s", r.ID, r.Attempt, random(4)),
+	}
+	p := sandbox.Policy{
+		Level: level, Home: room.Home(), Temp: room.Temp(), Network: "none", Dir: dir,
+		Mounts: []sandbox.Mount{
+			{Source: dir, Target: inside},
+			{Source: e.repo.Objects(), Target: sandbox.ObjectsInside},
+		},
+		Argv: []string{"git", "-c", "safe.directory=*", "upload-pack"},
+	}
+	p.Env = sandbox.BaseEnv(e.Env, p, "/usr/local/bin:/usr/bin:/bin")
+	if level == sandbox.None {
+		spec.Source = dir
+	}
+	file := filepath.Join(room.Root, "import-"+random(4)+".json")
+	command, err := sandbox.UploadPack(p, file)
+	if err != nil {
+		return git.Commit{}, fmt.Errorf("confine the import: %w", err)
+	}
+	defer os.Remove(file)
+	spec.UploadPack = command
+	return e.repo.Import(h.live, spec)
+}
+
+// snapshot commits what differs from head in the workspace, inside the sandbox, with a git
+// directory of its own; nil when nothing differs.
+func (e *Engine) snapshot(h *hold, r run.Run, s ended, head git.Commit) (*git.Commit, error) {
+	dir, err := freeDir(s.room.Root, "snapshot")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	room, err := sandbox.NewRoom(dir)
+	if err != nil {
+		return nil, err
+	}
+	gitDir := filepath.Join(room.Tree(), "git")
+	if err := os.Mkdir(gitDir, 0o700); err != nil {
+		return nil, err
+	}
+	res, err := e.runSnapshot(h, r, s, room, head)
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.ReadFile(res)
+	if err != nil {
+		return nil, err
+	}
+	var said snapshotResult
+	if err := json.Unmarshal(out, &said); err != nil {
+		return nil, fmt.Errorf("its answer cannot be read: %.200q", out)
+	}
+	if said.Err != "" {
+		return nil, fmt.Errorf("%.500q", said.Err)
+	}
+	if !said.Changed {
+		return nil, nil
+	}
+	c, err := e.importFrom(h, r, room, gitDir, "/interlock/snapshot", "refs/heads/snapshot")
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Parents) != 1 || c.Parents[0] != head.Hash {
+		return nil, fmt.Errorf("the snapshot %s is not a child of %s", c.Hash, head.Hash)
+	}
+	return &c, nil
+}
+
+// runSnapshot runs our own binary in the sandbox and returns the file that holds its answer.
+func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, head git.Commit) (string, error) {
+	level := sandbox.Level(r.Plan.Sandbox)
+	p := sandbox.Policy{
+		Level: level, Home: room.Home(), Temp: room.Temp(), Dir: room.Tree(), Network: "none",
+		Mounts: []sandbox.Mount{
+			{Source: s.room.Tree(), Target: sandbox.WorkspaceInside},
+			{Source: e.repo.Objects(), Target: sandbox.ObjectsInside},
+			{Source: room.Tree(), Target: "/interlock/snapshot", Write: true},
+		},
+	}
+	p.Env = sandbox.BaseEnv(e.Env, p, "/usr/local/bin:/usr/bin:/bin")
+	binary := sandbox.BinaryInside
+	if level == sandbox.None {
+		binary = "/proc/self/exe"
+		if exe, err := os.Executable(); err == nil {
+			binary = exe
+		}
+	}
+	out := filepath.Join(room.Tree(), "answer.json")
+	p.Argv = []string{
+		binary, snapshotWord, filepath.Join(p.Inside(room.Tree()), "git"), p.Inside(s.room.Tree()), p.Inside(e.repo.Objects()),
+		head.Hash, fmt.Sprintf("Work on issue %d\n\nLeft uncommitted by the agent of attempt %d, committed by Interlock.", r.Issue, r.Attempt),
+		p.Inside(out),
+	}
+	rec := store.Session{
+		ID: r.ID + "-" + random(4), Run: r.ID, Attempt: r.Attempt, Kind: "snapshot", Dir: room.Root,
+		Log: filepath.Join(room.Root, "snapshot.log"), Started: e.Clock.Wall(),
+	}
+	spec := sandbox.Spec{
+		Session: rec.ID, Policy: p, Log: rec.Log, Limits: sandbox.Limits{Total: run.GitTotal, Log: 1 << 20},
+	}
+	res, err := e.runShort(h, &rec, spec)
+	if err != nil {
+		return "", err
+	}
+	if res.Exit != 0 {
+		return "", fmt.Errorf("git in the workspace ended with %d (%s)", res.Exit, res.Why)
+	}
+	return out, nil
+}
+
+// runShort is runSession for a short session of our own, which an interrupt lets finish.
+func (e *Engine) runShort(h *hold, s *store.Session, spec sandbox.Spec) (sandbox.Result, error) {
+	live, err := sandbox.Prepare(h.live, e.Facts, spec)
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	handle, err := json.Marshal(live.Identity())
+	if err == nil {
+		s.Handle = string(handle)
+		err = h.record(*s)
+	}
+	if err == nil {
+		err = live.Start()
+	}
+	if err != nil {
+		live.Stop()
+	}
+	res, werr := live.Wait(h.live)
+	if err == nil {
+		err = werr
+	}
+	if err != nil {
+		return res, err
+	}
+	s.Ended = true
+	return res, h.record(*s)
+}
+
+// recover marks the sessions of a dead holder as gone, which was proved before, and brings in
+// what the last agent had committed. Its workspace is kept.
+func (e *Engine) recover(h *hold, r run.Run) (run.Run, error) {
+	hist, err := e.Store.History(h.live, r.ID)
+	if err != nil {
+		return r, err
+	}
+	var last *store.Session
+	for i := range hist.Sessions {
+		s := &hist.Sessions[i]
+		if s.Ended {
+			continue
+		}
+		s.Ended = true
+		if err := h.record(*s); err != nil {
+			return r, err
+		}
+		if s.Kind == "agent" && s.Attempt == r.Attempt {
+			last = s
+		}
+	}
+	if last == nil || r.State != run.Implementing {
+		return r, nil
+	}
+	tip := ""
+	head, err := e.importFrom(h, r, sandbox.Room{Root: last.Dir}, sandbox.Room{Root: last.Dir}.Tree(), sandbox.WorkspaceInside, "HEAD")
+	switch ok, aerr := e.repo.IsAncestor(h.live, r.Base.Commit.Hash, head.Hash); {
+	case err != nil:
+		e.say(r, "not imported", "what attempt %d left cannot be imported (%v); it is kept in %s", r.Attempt, err, last.Dir)
+	case aerr == nil && ok:
+		tip = head.Hash
+		e.say(r, "imported", "attempt %d had committed up to %.12s; files it left uncommitted are kept in %s", r.Attempt, tip, last.Dir)
+	}
+	return h.apply(r, run.Crashed{Tip: tip})
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"interlock/internal/forge"
+	"interlock/internal/git"
+	"interlock/internal/run"
+)
+
+// branchNames is how many names are tried when the planned branch is somebody else's.
+const branchNames = 20
+
+// doPush publishes the verified head: the claim's next commit and the branch move together or
+// not at all, so whoever lost the claim cannot move the branch.
+func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
+	if ev, err := e.stillOpen(ctx, r); ev != nil || err != nil {
+		return ev, err
+	}
+	if ev, err := e.inScope(ctx, r); ev != nil || err != nil {
+		return ev, err
+	}
+	if ev, err := e.baseMoved(ctx, r); ev != nil || err != nil {
+		return ev, err
+	}
+	failpoint("before-push")
+	branch, old, err := e.freeBranch(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	mine, ok, err := e.claims.Read(ctx, r.Issue)
+	if err != nil {
+		return nil, fmt.Errorf("read the claim: %w", err)
+	}
+	if !ok || mine.Nonce != r.Claim.Nonce || mine.Released {
+		return e.claimLost(r, "it is not ours any more"), nil
+	}
+	update := git.Update{Ref: "refs/heads/" + branch, New: r.Head.Hash, Old: old}
+	claim, report, err := e.claims.PushWith(ctx, mine, holderName(e.Holder), update)
+	switch {
+	case errors.Is(err, forge.ErrLost):
+		return e.claimLost(r, err.Error()), nil
+	case errors.Is(err, git.ErrStaleRef):
+		return nil, fmt.Errorf("%w: branch %s moved meanwhile", forge.ErrUnknown, branch)
+	case errors.Is(err, git.ErrRefused):
+		return run.ParkedBecause{
+			Reason: fmt.Sprintf("the repository refuses the push of %s: %v", branch, err), Exit: run.ExitRefused,
+			Next: "mend what the hook asks for, then type the command again", Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
+		}, nil
+	case err != nil:
+		return nil, err
+	}
+	failpoint("after-push")
+	if report.Remote != "" {
+		e.say(r, "remote", "%s", report.Remote)
+	}
+	e.say(r, "pushed", "branch %s at %.12s", branch, r.Head.Hash)
+	c := claimOf(claim)
+	return run.Settled{Key: f.Key, Claim: &c, Branch: branch, Found: old == r.Head.Hash}, nil
+}
+
+func (e *Engine) claimLost(r run.Run, why string) run.Event {
+	return run.ParkedBecause{
+		Reason: "the claim on the forge was lost before the push: " + why,
+		Next:   "interlock show " + r.ID, Exit: run.ExitLost, Silent: true,
+	}
+}
+
+// freeBranch returns the first of the run's branch names that is absent, at the head already (our
+// push whose answer was lost), or where we left it. What others put there is never moved.
+func (e *Engine) freeBranch(ctx context.Context, r run.Run) (branch, old string, err error) {
+	refs, err := e.Git.LsRemote(ctx, e.Forge.Remote(), "refs/heads/"+r.Branch+"*")
+	if err != nil {
+		return "", "", fmt.Errorf("%w: list branches: %w", forge.ErrUnknown, err)
+	}
+	for i := 1; i <= branchNames; i++ {
+		name := r.Branch
+		if i > 1 {
+			name = fmt.Sprintf("%s-%d", r.Branch, i)
+		}
+		at, there := refs["refs/heads/"+name]
+		if !there || at == r.Head.Hash || i == 1 && r.Pushed != "" && at == r.Pushed {
+			return name, at, nil
+		}
+	}
+	return "", "", &Refusal{
+		Exit: run.ExitRefused, What: fmt.Sprintf("%d branches %s* are there already and none is ours", branchNames, r.Branch),
+		Safe: "nothing was pushed; the work is kept", Next: "git -C " + quote(e.RepoPath) + " branch --list '" + r.Branch + "*'",
+	}
+}
+
+// baseMoved reads the base again. If it still merges cleanly the push goes on, with the base that
+// was verified recorded; if not, the work goes back to an agent.
+func (e *Engine) baseMoved(ctx context.Context, r run.Run) (run.Event, error) {
+	ref := fmt.Sprintf("refs/interlock/runs/%s/base-%s", r.ID, random(4))
+	now, err := e.repo.FetchBranch(ctx, e.Forge.Remote(), r.Base.Branch, ref)
+	if errors.Is(err, git.ErrNoRef) {
+		return run.ParkedBecause{
+			Reason: fmt.Sprintf("base branch %s is gone", r.Base.Branch), Exit: run.ExitRefused,
+			Next: "type the command again with --base BRANCH",
+		}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: read base %s again: %w", forge.ErrUnknown, r.Base.Branch, err)
+	}
+	if now.Hash == r.Base.Commit.Hash {
+		return nil, nil
+	}
+	clean, conflicts, err := e.repo.Merges(ctx, now.Hash, r.Head.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("try the merge into %s: %w", r.Base.Branch, err)
+	}
+	if clean {
+		e.say(r, "base moved", "%s is at %.12s now; it still merges cleanly, verified on %.12s", r.Base.Branch, now.Hash, r.Base.Commit.Hash)
+		return nil, nil
+	}
+	return run.BaseMoved{
+		Base: run.Base{Branch: r.Base.Branch, Commit: run.Commit{Hash: now.Hash, Tree: now.Tree}},
+		Findings: fmt.Sprintf("The base branch %s has moved to %s, and your work no longer merges into it. Merge that commit (it is in this repository) into your branch and solve the conflicts in:\n%s",
+			r.Base.Branch, now.Hash, strings.Join(conflicts, "\n")),
+	}, nil
+}

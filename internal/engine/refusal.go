@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"interlock/internal/forge"
+	"interlock/internal/run"
+	"interlock/internal/store"
+)
+
+// Refusal is an error for a person: what happened, what is safe, and a command that goes on.
+type Refusal struct {
+	Exit       int
+	What       string
+	Safe       string
+	Next       string
+	NotStarted bool // nothing was begun for the issue, so another one may be tried
+	Err        error
+}
+
+func (r *Refusal) Error() string { return r.What }
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// heldError says that somebody else holds an issue at this moment.
+type heldError struct {
+	issue int64
+	run   string
+	by    string // for people
+	claim string // the claim ref, when another installation holds it
+	why   string // "" or why a dead holder's place cannot be taken yet
+	err   error
+}
+
+func (h *heldError) Error() string {
+	s := fmt.Sprintf("issue %d is held by %s", h.issue, h.by)
+	if h.run != "" {
+		s += " (run " + h.run + ")"
+	}
+	if h.why != "" {
+		s += ": " + h.why
+	}
+	return s
+}
+
+func (h *heldError) Unwrap() error { return h.err }
+
+func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
+	what := h.Error()
+	if waited > 0 {
+		what += fmt.Sprintf("; waited %s", waited)
+	}
+	next := "type the command again with --wait 10m"
+	if h.run != "" {
+		next = "interlock show " + h.run
+	}
+	if h.claim != "" {
+		next = fmt.Sprintf("wait, or if that installation is gone for good: git -C %s update-ref -d %s", quote(repo), h.claim)
+	}
+	return &Refusal{Exit: run.ExitHeld, What: what, Safe: "nothing was started", Next: next, NotStarted: true, Err: h}
+}
+
+// interrupted is what an operator sees who pressed Ctrl-C.
+func (e *Engine) interrupted(r run.Run) *Refusal {
+	if r.ID == "" {
+		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted before anything was started", Safe: "nothing was started", Next: "type the command again"}
+	}
+	return &Refusal{
+		Exit: run.ExitInterrupted,
+		What: fmt.Sprintf("interrupted: run %s of issue %d stopped in state %q", r.ID, r.Issue, r.State),
+		Safe: "its claim, its commits and its workspaces are kept; no process of it is left",
+		Next: "type the command again to go on, or: interlock cancel " + r.ID,
+	}
+}
+
+// lost is what an operator sees when the lease or the claim went to somebody else.
+func (e *Engine) lost(r run.Run, err error) *Refusal {
+	return &Refusal{
+		Exit: run.ExitLost,
+		What: fmt.Sprintf("run %s of issue %d lost its authority: %v", r.ID, r.Issue, err),
+		Safe: "its session was ended first; nothing was written after the loss; its work is kept",
+		Next: "interlock show " + r.ID, Err: err,
+	}
+}
+
+// ended turns a resting run into what its operator is told: nil when it is what was asked for.
+func (e *Engine) ended(r run.Run) error {
+	switch r.State {
+	case run.InReview, run.Done:
+		return nil
+	case run.Parked:
+		return &Refusal{
+			Exit: r.Exit, What: fmt.Sprintf("issue %d is parked by run %s: %s", r.Issue, r.ID, r.Reason),
+			Safe: e.keptWork(r), Next: r.Next,
+		}
+	}
+	return &Refusal{
+		Exit: run.ExitRefused, What: fmt.Sprintf("run %s of issue %d was canceled: %s", r.ID, r.Issue, r.Reason),
+		Safe: e.keptWork(r), Next: "interlock show " + r.ID,
+	}
+}
+
+func (e *Engine) keptWork(r run.Run) string {
+	if r.Tip == "" {
+		return "the repository is as it was"
+	}
+	return fmt.Sprintf("the work is kept: git --git-dir %s show %s", quote(e.repo.Dir()), r.Tip)
+}
+
+// explain turns an error that ended the driving of a run into one for its operator.
+func (e *Engine) explain(r run.Run, err error) error {
+	var refusal *Refusal
+	switch {
+	case err == nil || errors.As(err, &refusal):
+		return err
+	case errors.Is(err, errInterrupted):
+		return e.interrupted(r)
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStale), errors.Is(err, errOverdue), errors.Is(err, forge.ErrLost):
+		return e.lost(r, err)
+	case errors.Is(err, forge.ErrUnknown):
+		return &Refusal{
+			Exit: run.ExitUnknown, What: fmt.Sprintf("run %s of issue %d: %v", r.ID, r.Issue, err),
+			Safe: "what may have happened is written down and will be looked for before anything is done again",
+			Next: "type the command again", Err: err,
+		}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
+	}
+	return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
+}
+
+// quote quotes a word for a POSIX shell where it needs it.
+func quote(word string) string {
+	safe := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+:@%=,", c)
+	}
+	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !safe(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"interlock/internal/check"
+	"interlock/internal/run"
+	"interlock/internal/sandbox"
+	"interlock/internal/scope"
+	"interlock/internal/store"
+)
+
+// verify has the checks speak of the exact head, in a clean tree, and saves the verdict with it.
+func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
+	ev, err := e.inScope(h.live, r)
+	if err != nil {
+		return r, err
+	}
+	if ev != nil {
+		return h.apply(r, ev)
+	}
+	h.within(time.Duration(len(r.Plan.Checks))*(r.Plan.CheckTotal+run.AgentStartup) + run.GitTotal)
+	e.say(r, "verifying", "%s at %.12s", strings.Join(r.Plan.Checks, " && "), r.Head.Hash)
+	var v run.Verdict
+	err = e.whileHeld(h, &r, func() (err error) {
+		v, err = e.runChecks(h, r)
+		return err
+	})
+	if cause := context.Cause(h.session); cause != nil {
+		return e.afterStop(h, r, cause)
+	}
+	if err != nil {
+		return r, fmt.Errorf("check %s: %w", r.Head.Hash, err)
+	}
+	r, err = h.apply(r, run.Verified{Verdict: v})
+	if err != nil {
+		return r, err
+	}
+	e.say(r, "verified", "%s", verdictLine(v))
+	if v.Passed {
+		failpoint("verified")
+	}
+	return r, nil
+}
+
+// afterStop leaves a run as it is for whoever goes on; a cancel is carried out by the next look.
+func (e *Engine) afterStop(h *hold, r run.Run, cause error) (run.Run, error) {
+	if cause == errCanceled {
+		return e.Store.Load(h.live, r.ID)
+	}
+	return r, cause
+}
+
+func verdictLine(v run.Verdict) string {
+	if !v.Passed {
+		return "the checks failed: " + v.Why
+	}
+	if v.Tests == nil {
+		return "the checks passed; their tests are not counted"
+	}
+	return fmt.Sprintf("the checks passed: %d tests ran", *v.Tests)
+}
+
+func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
+	dir, err := freeDir(filepath.Join(e.State, "work", r.ID), fmt.Sprintf("%d-check", r.Attempt))
+	if err != nil {
+		return run.Verdict{}, err
+	}
+	log := filepath.Join(e.State, "logs", r.ID, fmt.Sprintf("%d-check.log", r.Attempt))
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		return run.Verdict{}, err
+	}
+	session := func(id sandbox.Identity, ended bool) error {
+		handle, err := json.Marshal(id)
+		if err != nil {
+			return err
+		}
+		return h.record(store.Session{
+			ID: id.Session, Run: r.ID, Attempt: r.Attempt, Kind: "check", Handle: string(handle),
+			Dir: dir, Log: log, Started: e.Clock.Wall(), Ended: ended,
+		})
+	}
+	return check.Run(h.session, check.Request{
+		Repo: e.repo, Facts: e.Facts, Level: sandbox.Level(r.Plan.Sandbox), Network: "host",
+		Head: r.Head, Base: r.Base.Commit.Hash, Commands: r.Plan.Checks, AllowNoTests: r.Plan.AllowNoTests,
+		Total: r.Plan.CheckTotal, Room: dir, Log: log, Env: e.Env,
+		OnSession: func(id sandbox.Identity) error { return session(id, false) },
+		OnEnd:     func(id sandbox.Identity) error { return session(id, true) },
+		Progress:  func(line string) { e.say(r, "check", "%s", line) },
+	})
+}
+
+// inScope looks at what the exact head changes against its recorded base, in the engine's own
+// repository. It returns the event to save when something is not allowed.
+func (e *Engine) inScope(ctx context.Context, r run.Run) (run.Event, error) {
+	changes, err := e.repo.Diff(ctx, r.Base.Commit.Hash, r.Head.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("compare with the base: %w", err)
+	}
+	paths := make([]scope.Path, 0, len(changes))
+	for _, c := range changes {
+		paths = append(paths, scope.Path{Old: c.OldPath, New: c.Path, OldMode: c.OldMode, NewMode: c.NewMode})
+	}
+	found := scope.Check(paths, r.Plan.AllowPaths)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	var b strings.Builder
+	b.WriteString("These changes are not allowed; take them back:\n")
+	for _, f := range found {
+		fmt.Fprintf(&b, "- %s\n", f.Text)
+	}
+	e.say(r, "out of scope", "%s", found[0].Text)
+	return run.Failed{
+		Reason:   fmt.Sprintf("attempt %d: out of scope: %s (%d in all)", r.Attempt, found[0].Text, len(found)),
+		Findings: b.String(),
+	}, nil
+}

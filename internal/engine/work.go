@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"interlock/internal/agent"
+	"interlock/internal/forge"
+	"interlock/internal/run"
+	"interlock/internal/sandbox"
+	"interlock/internal/store"
+)
+
+// Request is what an operator asks for.
+type Request struct {
+	Issue int64
+	Next  bool          // the first eligible issue instead of Issue
+	Base  string        // branch to propose against; "" means the default branch
+	Plan  run.Plan      // CommandDigest is filled in by the engine
+	Wait  time.Duration // how long to wait for an issue that is held
+	Cwd   string        // directory the agent's command was typed in
+	Pass  []string      // names of environment variables handed to the agent
+}
+
+// waitEvery is how often a held issue is looked at again.
+const waitEvery = 250 * time.Millisecond
+
+// task is a request with what was found out about it before anything is claimed.
+type task struct {
+	Request
+	launch agent.Launch
+	agent  agent.Runtime
+}
+
+// Work picks the issue, goes on with its run or opens one, and drives it until it rests. The run
+// is returned as it rests; an end that is not what was asked for is a *Refusal.
+func (e *Engine) Work(ctx context.Context, req Request) (run.Run, error) {
+	t, err := e.prepare(ctx, req)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if req.Next {
+		return e.workNext(ctx, t)
+	}
+	return e.workIssue(ctx, t, req.Issue)
+}
+
+// prepare refuses what can be refused before anything is claimed.
+func (e *Engine) prepare(ctx context.Context, req Request) (*task, error) {
+	level := sandbox.Level(req.Plan.Sandbox)
+	if err := e.Facts.Check(level); err != nil {
+		return nil, err
+	}
+	t := &task{Request: req, agent: e.Runtime(req.Plan.Command)}
+	launch, err := t.agent.Prepare(ctx, req.Cwd, level)
+	if err != nil {
+		return nil, err
+	}
+	t.launch = launch
+	t.Plan.CommandDigest = launch.Digest
+	return t, nil
+}
+
+// workIssue works one named issue, waiting for it as long as was asked.
+func (e *Engine) workIssue(ctx context.Context, t *task, issue int64) (run.Run, error) {
+	begin, told := e.Clock.Now(), false
+	for {
+		r, err := e.workOnce(ctx, t, issue)
+		var held *heldError
+		if !errors.As(err, &held) {
+			return r, err
+		}
+		left := t.Wait - (e.Clock.Now() - begin)
+		if left <= 0 {
+			return r, held.refusal(t.Wait, e.RepoPath)
+		}
+		if !told {
+			told = true
+			e.Notify(Notice{At: e.Clock.Wall(), Issue: issue, Kind: "waiting", Text: held.Error() + fmt.Sprintf("; waiting up to %s", t.Wait)})
+		}
+		select {
+		case <-ctx.Done():
+			return r, e.interrupted(r)
+		case <-time.After(min(left, waitEvery)):
+		}
+	}
+}
+
+// workOnce goes on with the newest run of the issue if there is something to go on with, and
+// opens a new run otherwise.
+func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (run.Run, error) {
+	last, err := e.last(ctx, issue)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if last != nil && (last.State.Live() || len(last.Effects) > 0) {
+		wasLive := last.State.Live()
+		r, err := e.resume(ctx, t, *last)
+		if err != nil || wasLive {
+			return r, err
+		}
+		last = &r // what was still to be done for it is done
+	}
+	if last != nil {
+		if err := e.rests(ctx, t, last); err != nil {
+			return *last, err
+		}
+	}
+	return e.open(ctx, t, issue)
+}
+
+// last returns the newest run of an issue, nil if there is none.
+func (e *Engine) last(ctx context.Context, issue int64) (*run.Run, error) {
+	runs, err := e.Store.List(ctx, store.Filter{Repo: e.RepoKey, Issue: issue, Limit: 1})
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	return &runs[0], nil
+}
+
+// rests refuses to start again where the last run says so: its change waits for a reviewer, or
+// nothing has changed since it was parked.
+func (e *Engine) rests(ctx context.Context, t *task, last *run.Run) error {
+	switch last.State {
+	case run.InReview:
+		return e.inReview(ctx, last)
+	case run.Parked, run.Done:
+		precond, err := e.precondition(ctx, t, last.Issue)
+		if err != nil || precond != last.Precond || precond == "" {
+			return err
+		}
+		next := last.Next
+		if next == "" {
+			next = "interlock show " + last.ID
+		}
+		return &Refusal{
+			Exit: run.ExitRefused,
+			What: fmt.Sprintf("issue %d is %s by run %s: %s; nothing it depends on has changed since", last.Issue, last.State, last.ID, last.Reason),
+			Safe: "nothing was started; its work is kept", Next: next, NotStarted: true,
+		}
+	}
+	return nil
+}
+
+// inReview tells what became of the change of a run in review. Only a change that was closed
+// without being merged, of an issue that is still open, makes room for a new run.
+func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
+	changes, err := e.Forge.Changes(ctx, last.Branch)
+	if err != nil {
+		return fmt.Errorf("look at change %d: %w", last.Change, err)
+	}
+	i := slices.IndexFunc(changes, func(c forge.Change) bool { return c.Number == last.Change })
+	if i >= 0 && changes[i].State == "closed" {
+		return nil
+	}
+	if i >= 0 && changes[i].State == "merged" {
+		return &Refusal{
+			Exit: run.ExitRefused,
+			What: fmt.Sprintf("issue %d is done: change %d of run %s was accepted", last.Issue, last.Change, last.ID),
+			Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", last.Change, quote(e.RepoPath)),
+			NotStarted: true,
+		}
+	}
+	return &Refusal{
+		Exit: run.ExitWaits,
+		What: fmt.Sprintf("issue %d is in review: change %d of run %s waits for a reviewer", last.Issue, last.Change, last.ID),
+		Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", last.Change, quote(e.RepoPath)),
+		NotStarted: true,
+	}
+}
+
+// workNext works the first eligible issue. An issue that is held, in review or parked is passed
+// over; each is said with its reason.
+func (e *Engine) workNext(ctx context.Context, t *task) (run.Run, error) {
+	issues, err := e.Forge.Issues(ctx, forge.Filter{State: "open"})
+	if err != nil {
+		return run.Run{}, fmt.Errorf("list issues: %w", err)
+	}
+	for _, is := range issues {
+		r, err := e.workOnce(ctx, t, is.Number)
+		why := passOver(err)
+		if why == "" {
+			return r, err
+		}
+		e.Notify(Notice{At: e.Clock.Wall(), Issue: is.Number, Kind: "passed over", Text: why})
+	}
+	return run.Run{}, &Refusal{
+		Exit: run.ExitRefused,
+		What: fmt.Sprintf("no eligible issue among the %d open ones of %s", len(issues), e.Forge.Name()),
+		Safe: "nothing was started", Next: fmt.Sprintf("interlock issue new --repo %s --title 'what is wrong'", quote(e.RepoPath)),
+	}
+}
+
+// passOver returns why the next issue may be tried after this error, "" if it may not: only an
+// issue that was not started is passed over.
+func passOver(err error) string {
+	var held *heldError
+	if errors.As(err, &held) {
+		return held.Error()
+	}
+	var refusal *Refusal
+	if errors.As(err, &refusal) && refusal.NotStarted {
+		return refusal.What
+	}
+	return ""
+}

@@ -1,0 +1,98 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"interlock/internal/git"
+)
+
+// PushWith moves a branch and renews the claim in one push, all or nothing: whoever lost the
+// claim cannot move the branch. A branch that is already at branch.New is adopted, and only the
+// claim is renewed. The claim that is returned must be kept.
+//
+// ErrLost: the claim is another's. git.ErrStaleRef: somebody else moved the branch, it is neither
+// at branch.Old nor at branch.New. ErrDenied with git.ErrRefused: the remote refuses; its words
+// are in the error, escaped. In all three nothing was moved. ErrUnknown: call again.
+func (c *Claims) PushWith(ctx context.Context, cl Claim, holder string, branch git.Update) (Claim, git.PushReport, error) {
+	if !strings.HasPrefix(branch.Ref, "refs/heads/") || branch.New == "" {
+		return Claim{}, git.PushReport{}, fmt.Errorf("push %q: %w: not a branch and a commit", branch.Ref, ErrInvalid)
+	}
+	return c.advance(ctx, cl, holder, &branch)
+}
+
+// advance puts a child on our claim, together with the branch if there is one.
+func (c *Claims) advance(ctx context.Context, cl Claim, holder string, branch *git.Update) (Claim, git.PushReport, error) {
+	var next Claim
+	var report git.PushReport
+	var last error
+	for try := range claimTries {
+		pause(ctx, try)
+		cur, at, err := c.survey(ctx, cl, branch)
+		if err != nil {
+			if !errors.Is(err, ErrLost) {
+				err = afterPush(last, err)
+			}
+			return Claim{}, report, err
+		}
+		if next.Hash != "" && cur.Hash == next.Hash && (branch == nil || at == branch.New) {
+			return next, report, nil
+		}
+		var updates []git.Update
+		if branch != nil && at != branch.New {
+			if at != branch.Old {
+				return Claim{}, report, fmt.Errorf("push %s: %w: it is at %s, not at %s",
+					branch.Ref, git.ErrStaleRef, place(at), place(branch.Old))
+			}
+			updates = append(updates, *branch)
+		}
+		next, err = c.child(ctx, cl.Issue, cur, cl.Nonce, holder, stateHeld)
+		if err != nil {
+			return Claim{}, report, err
+		}
+		report, last = c.push(ctx, append(updates, update(next, cur.Hash))...)
+		if last == nil {
+			return next, report, nil
+		}
+		if !again(last) {
+			break
+		}
+	}
+	return Claim{}, report, fmt.Errorf("push the claim of issue %d: %w", cl.Issue, last)
+}
+
+// survey reads claim and branch in one go: the claim must be ours and held. It returns it as it
+// is now and the commit of the branch, "" if it is absent.
+func (c *Claims) survey(ctx context.Context, cl Claim, branch *git.Update) (Claim, string, error) {
+	patterns := []string{c.Ref(cl.Issue)}
+	if branch != nil {
+		patterns = append(patterns, branch.Ref)
+	}
+	refs, err := c.remote(ctx, patterns...)
+	if err != nil {
+		return Claim{}, "", err
+	}
+	cur, there, err := c.look(ctx, cl.Issue, refs[patterns[0]])
+	if err != nil {
+		return Claim{}, "", err
+	}
+	if err := c.lost(ctx, cl, cur, there); err != nil {
+		return Claim{}, "", err
+	}
+	if cur.Released {
+		return Claim{}, "", &LostError{Issue: cl.Issue, Claim: cur, Why: "it was given back"}
+	}
+	if branch == nil {
+		return cur, "", nil
+	}
+	return cur, refs[branch.Ref], nil
+}
+
+func place(hash string) string {
+	if hash == "" {
+		return "no commit"
+	}
+	return fmt.Sprintf("%.12s", hash)
+}

@@ -1,0 +1,337 @@
+// Package sqlite keeps the store in one SQLite database in a state directory of this machine. All
+// writes of a process go through one goroutine, one transaction per operation, and the processes
+// take turns by a kernel lock. It never decides what a run does next, and it never opens a
+// database that is damaged, newer, or somewhere a lease cannot be kept.
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	driver "modernc.org/sqlite"
+
+	"interlock/internal/store"
+)
+
+// The files of a state directory. SQLite adds -wal and -shm beside the database.
+const (
+	databaseName = "state.db"
+	lockName     = "state.lock"
+)
+
+// busyTimeout in milliseconds: how long SQLite waits for a lock of its own. Only a fall-back;
+// writers wait for their turn instead.
+const busyTimeout = 5000
+
+// readers bounds the connections that only read.
+const readers = 4
+
+// Options adjust Open. The zero value is right outside of tests.
+type Options struct {
+	Clock         store.Clock            // nil: SystemClock
+	Statfs        Statfs                 // nil: statfs(2)
+	TimeNamespace func() (string, error) // nil: /proc/self/ns/time
+}
+
+// Store is the driver of store.Store and store.Controls. Safe for use by many goroutines.
+type Store struct {
+	path         string // of the database
+	identity     os.FileInfo
+	clock        store.Clock
+	warnings     []string
+	installation string
+	write        *sql.DB // one connection, used by the writer goroutine only
+	read         *sql.DB
+	turn         *turn
+	queue        chan *operation
+	stop         chan struct{}
+	stopped      chan struct{}
+	closing      sync.Once
+	closed       error
+}
+
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Controls = (*Store)(nil)
+)
+
+// Open opens the state directory dir, and makes it when it is not there. It returns
+// store.ErrUnfit, store.ErrNewer, store.ErrDamaged or store.ErrFull; then nothing has changed.
+func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrUnfit, err)
+	}
+	if opts.Statfs == nil {
+		opts.Statfs = statfs
+	}
+	if opts.TimeNamespace == nil {
+		opts.TimeNamespace = timeNamespace
+	}
+	if opts.Clock == nil {
+		if opts.Clock, err = SystemClock(); err != nil {
+			return nil, err
+		}
+	}
+	warning, err := checkFilesystem(dir, opts.Statfs)
+	if err != nil {
+		return nil, err
+	}
+	if err := prepareDirectory(dir); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		path:    filepath.Join(dir, databaseName),
+		clock:   opts.Clock,
+		turn:    &turn{path: filepath.Join(dir, lockName)},
+		queue:   make(chan *operation),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	if warning != "" {
+		s.warnings = append(s.warnings, warning)
+	}
+	if err := s.open(ctx, opts); err != nil {
+		return nil, errors.Join(fault(s.path, err), s.abandon())
+	}
+	go s.serve()
+	return s, nil
+}
+
+// open brings the database into being and checks it before anything is written to it.
+func (s *Store) open(ctx context.Context, opts Options) error {
+	// An open-file-description lock does not vanish when some other descriptor of the same file
+	// is closed. Where it is not to be had, SQLite falls back to the other kind by itself.
+	_, _ = driver.OFDLocking(true)
+	if err := s.inTurn(ctx, func() error { return s.create(ctx) }); err != nil {
+		return err
+	}
+	var err error
+	if s.write, err = connect(s.path, 1, ""); err != nil {
+		return err
+	}
+	if err := inspect(ctx, s.write, s.path); err != nil {
+		return err
+	}
+	if err := s.inTurn(ctx, func() error { return s.adopt(ctx, opts.TimeNamespace) }); err != nil {
+		return err
+	}
+	if s.identity, err = os.Stat(s.path); err != nil {
+		return err
+	}
+	if s.read, err = connect(s.path, readers, "query_only(1)"); err != nil {
+		return err
+	}
+	return s.read.QueryRowContext(ctx, "SELECT value FROM facts WHERE name = 'installation'").Scan(&s.installation)
+}
+
+// inTurn runs f while this process has the turn to write. Only before the writer goroutine runs.
+func (s *Store) inTurn(ctx context.Context, f func() error) error {
+	if err := s.turn.take(ctx.Done()); err != nil {
+		if errors.Is(err, errStopped) {
+			return ctx.Err()
+		}
+		return err
+	}
+	defer s.turn.give()
+	return f()
+}
+
+// create makes the database under another name and renames it, so that it is there as a whole or
+// not at all: an empty file under the final name is damage, never a fresh start.
+func (s *Store) create(ctx context.Context) error {
+	info, err := os.Lstat(s.path)
+	if err == nil {
+		return checkFile(s.path, info)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", store.ErrUnfit, err)
+	}
+	fresh := s.path + ".new"
+	for _, end := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := os.Remove(fresh + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return unwritable(fresh+end, err)
+		}
+	}
+	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return unwritable(fresh, err)
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := fill(ctx, fresh); err != nil {
+		return errors.Join(err, os.Remove(fresh))
+	}
+	if err := os.Rename(fresh, s.path); err != nil {
+		return err
+	}
+	return syncDirectory(filepath.Dir(s.path))
+}
+
+// checkFile refuses what cannot be the database before SQLite sees it.
+func checkFile(path string, info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return damaged(path, errors.New("it is not a regular file"))
+	case info.Size() == 0:
+		return damaged(path, errors.New("it is empty"))
+	case info.Mode().Perm()&0o077 != 0:
+		return os.Chmod(path, 0o600)
+	}
+	return nil
+}
+
+// fill writes a whole new database, with the id of this installation.
+func fill(ctx context.Context, path string) (err error) {
+	db, err := connect(path, 1, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var mode string
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("%w: %s cannot have a write-ahead log (journal mode %q); name a local directory with --state-dir",
+			store.ErrUnfit, path, mode)
+	}
+	if err := migrate(ctx, db, path, migrations); err != nil {
+		return err
+	}
+	var id [8]byte
+	rand.Read(id[:])
+	_, err = db.ExecContext(ctx, "INSERT INTO facts (name, value) VALUES ('installation', ?)", hex.EncodeToString(id[:]))
+	return err
+}
+
+// inspect reads enough of a database to know that it is ours, whole, and not newer. It writes
+// nothing.
+func inspect(ctx context.Context, db *sql.DB, path string) error {
+	var app int
+	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
+		return err
+	}
+	if app != application {
+		return damaged(path, errors.New("it belongs to another program"))
+	}
+	have, err := version(ctx, db)
+	if err != nil {
+		return err
+	}
+	if err := checkVersion(path, have, len(migrations)); err != nil {
+		return err
+	}
+	var said string
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&said); err != nil {
+		return err
+	}
+	if said != "ok" {
+		return damaged(path, errors.New(said))
+	}
+	return nil
+}
+
+// adopt migrates the database and makes sure that its leases are timed by one clock: the first
+// opener in a boot decides the time namespace.
+func (s *Store) adopt(ctx context.Context, namespace func() (string, error)) error {
+	if err := migrate(ctx, s.write, s.path, migrations); err != nil {
+		return err
+	}
+	ns, err := namespace()
+	if err != nil {
+		return fmt.Errorf("%w: the time namespace cannot be read, so leases cannot be compared; mount /proc: %w", store.ErrUnfit, err)
+	}
+	here := s.clock.Boot() + " " + ns
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var there string
+	err = tx.QueryRowContext(ctx, "SELECT value FROM facts WHERE name = 'time'").Scan(&there)
+	switch {
+	case err == nil && there == here:
+		return nil
+	case err == nil && len(there) > len(s.clock.Boot()) && there[:len(s.clock.Boot())+1] == s.clock.Boot()+" ":
+		return fmt.Errorf("%w: %s is used in this boot by processes of time namespace %s, this one is in %s, where the clock of leases may "+
+			"differ; nothing was changed; start outside of the time namespace (without unshare --time) or name another --state-dir",
+			store.ErrUnfit, s.path, there[len(s.clock.Boot())+1:], ns)
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO facts (name, value) VALUES ('time', ?)", here); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// connect opens a pool on a database that is there. Every connection syncs fully at each commit:
+// a fence must not go back after a power loss.
+func connect(path string, most int, pragma string) (*sql.DB, error) {
+	q := url.Values{}
+	q.Set("mode", "rw")
+	q.Set("_txlock", "immediate")
+	q.Set("_defensive", "1")
+	q.Set("_dqs", "0")
+	for _, p := range []string{fmt.Sprintf("busy_timeout(%d)", busyTimeout), "foreign_keys(1)", "synchronous(FULL)", "trusted_schema(0)",
+		"cell_size_check(1)", "temp_store(MEMORY)", pragma} {
+		if p != "" {
+			q.Add("_pragma", p)
+		}
+	}
+	name := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
+	return db, nil
+}
+
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Warnings says what is not wrong enough to refuse, for people.
+func (s *Store) Warnings() []string { return append([]string(nil), s.warnings...) }
+
+// Controls implements store.Store.
+func (s *Store) Controls() store.Controls { return s }
+
+// Close ends the writer and closes the database. Operations that were taken finish, those still
+// queued are refused and not done. Closing twice is the same as once.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		close(s.stop)
+		<-s.stopped
+		s.closed = s.abandon()
+	})
+	return s.closed
+}
+
+func (s *Store) abandon() error {
+	var errs []error
+	for _, db := range []*sql.DB{s.read, s.write} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	s.turn.close()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,40 @@
+package sqlite_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"interlock/internal/store"
+	"interlock/internal/store/sqlite"
+	"interlock/internal/storetest"
+)
+
+func TestMain(m *testing.M) {
+	storetest.Main(m, func(ctx context.Context, place string, clock store.Clock) (store.Store, error) {
+		return sqlite.Open(ctx, place, sqlite.Options{Clock: clock})
+	})
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Opened {
+		dir, clock := filepath.Join(t.TempDir(), "state"), storetest.NewClock(t)
+		again := func(t *testing.T) store.Store { return open(t, dir, clock) }
+		return storetest.Opened{Store: again(t), Clock: clock, Again: again, Place: dir}
+	})
+}
+
+// open opens a state directory and closes it when the test ends.
+func open(t *testing.T, dir string, clock store.Clock) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), dir, sqlite.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
