@@ -57,6 +57,7 @@ type app struct {
 	args    []string
 	state   string   // --state-dir as typed
 	json    bool     // --json of the command
+	dry     bool     // understand the command line, do nothing
 	started bool     // the command line was understood; what fails now is not its fault
 	exit    int      // the code of a command that did what it was asked, and has more to say than 0
 	git     *git.Git // found at the first need

@@ -75,11 +75,20 @@ func explain(ctx context.Context, err error, args []string) problem {
 	case interrupted(ctx, err):
 		return problem{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + text.QuoteAll(args)}
 	case errors.As(err, &accept):
-		return problem{run.ExitRefused, accept.Why, nothingChanged, accept.Command}
+		return ofAccept(accept)
 	case errors.As(err, &unfit):
 		return problem{run.ExitUnfit, unfit.Reason, nothingChanged, unfit.Remedy}
 	}
 	return explainKind(err, args)
+}
+
+// ofAccept is a change that the forge does not merge.
+func ofAccept(e *local.AcceptError) problem {
+	next := e.Command
+	if next == "" {
+		next = fmt.Sprintf("interlock change show %d", e.Change)
+	}
+	return problem{run.ExitRefused, fmt.Sprintf("change %d is not accepted: %s", e.Change, e.Why), nothingChanged, next}
 }
 
 // ofEngine is a refusal of the engine, which has words of its own.

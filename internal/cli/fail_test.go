@@ -31,7 +31,7 @@ func TestExplain(t *testing.T) {
 		{store.ErrNotFound, 1},
 		{forge.ErrNotFound, 1}, {forge.ErrClosed, 1}, {forge.ErrDenied, 1}, {forge.ErrExists, 1}, {forge.ErrEmpty, 1},
 		{git.ErrRefused, 1},
-		{&local.AcceptError{Why: "the work tree is not clean", Command: "git status"}, 1},
+		{&local.AcceptError{Change: 1, Why: "the work tree is not clean", Command: "git status"}, 1}, {&local.AcceptError{Change: 1, Why: "it is merged"}, 1},
 		{&usageError{"no", "interlock --help"}, 2},
 		{git.ErrNotRepository, 2}, {forge.ErrDetached, 2}, {forge.ErrInvalid, 2}, {agent.ErrMissing, 2}, {store.ErrNewer, 2},
 		{&store.HeldError{Lease: run.Lease{Key: "k"}}, 3}, {&forge.HeldError{Issue: 1}, 3}, {store.ErrDuplicate, 3},

@@ -49,17 +49,13 @@ func (a *app) forge(ctx context.Context, repo string) (*local.Forge, error) {
 	return local.Open(ctx, g, a.path(repo))
 }
 
-// openStore opens the store in the state directory. What it warns of goes to stderr.
+// openStore opens the store in the state directory.
 func (a *app) openStore(ctx context.Context) (*sqlite.Store, error) {
 	dir, err := a.stateDir()
 	if err != nil {
 		return nil, err
 	}
-	clock, err := sqlite.SystemClock()
-	if err != nil {
-		return nil, err
-	}
-	return sqlite.Open(ctx, dir, clock)
+	return sqlite.Open(ctx, dir, sqlite.Options{})
 }
 
 // examineState opens the state directory, which is the one way to know that it can be worked with.
