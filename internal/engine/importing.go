@@ -135,7 +135,7 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, hea
 	}
 	rec := store.Session{
 		ID: r.ID + "-" + random(4), Run: r.ID, Attempt: r.Attempt, Kind: "snapshot", Dir: room.Root,
-		Log: filepath.Join(room.Root, "snapshot.log"), Started: e.Clock.Wall(),
+		Log: filepath.Join(e.State, "logs", r.ID, fmt.Sprintf("%d-snapshot.log", r.Attempt)), Started: e.Clock.Wall(),
 	}
 	spec := sandbox.Spec{
 		Session: rec.ID, Policy: p, Log: rec.Log, Limits: sandbox.Limits{Total: run.GitTotal, Log: 1 << 20},
