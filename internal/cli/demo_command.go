@@ -15,7 +15,7 @@ scripted agent through the same engine as everything else. Nothing of yours is t
 		Example: "  interlock demo\n  interlock demo --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		return runDemo(ctx, a, a.json)
+		return runDemo(ctx, a)
 	})
 	a.jsonFlag(c, "print one JSON object per event, and the result last")
 	return c

@@ -12,13 +12,23 @@ import (
 
 // work drives one run and prints how it rests.
 func (a *app) work(ctx context.Context, repo string, req engine.Request) error {
+	r, err := a.drive(ctx, repo, req)
+	return a.result(ctx, r, err)
+}
+
+// drive drives one run until it rests.
+func (a *app) drive(ctx context.Context, repo string, req engine.Request) (run.Run, error) {
 	e, done, err := a.engine(ctx, repo)
 	if err != nil {
-		return err
+		return run.Run{}, err
 	}
 	defer done()
 	req.Cwd = a.env.Dir
-	r, err := e.Work(ctx, req)
+	return e.Work(ctx, req)
+}
+
+// result prints how a run rests, or returns the error that people are told instead.
+func (a *app) result(ctx context.Context, r run.Run, err error) error {
 	if err != nil && (r.ID == "" || !a.json) {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"interlock/internal/git"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
+	"interlock/internal/scope"
 	"interlock/internal/store"
 )
 
@@ -101,7 +102,7 @@ func (e *Engine) policy(t *task, r run.Run, room sandbox.Room) sandbox.Policy {
 		Argv: t.launch.Argv,
 	}
 	p.Mounts = append(p.Mounts, t.launch.Mounts...)
-	p.Env = append(sandbox.BaseEnv(e.Env, p, e.path), t.launch.Env...)
+	p.Env = append(sandbox.BaseEnv(e.Env, level, room, e.path), t.launch.Env...)
 	p.Env = append(p.Env,
 		"INTERLOCK_PROMPT_FILE="+filepath.Join(p.Inside(room.Task()), "prompt.md"),
 		fmt.Sprintf("INTERLOCK_ISSUE=%d", r.Issue), "INTERLOCK_RUN="+r.ID, fmt.Sprintf("INTERLOCK_ATTEMPT=%d", r.Attempt))
@@ -326,6 +327,6 @@ func (e *Engine) promptData(r run.Run) agent.PromptData {
 	return agent.PromptData{
 		Issue: r.Issue, Title: r.Task.Title, Body: r.Task.Body, Base: r.Base.Branch, BaseCommit: r.Base.Commit.Hash,
 		Branch: r.Branch, Checks: r.Plan.Checks, Attempt: r.Attempt + 1, Attempts: r.Plan.Attempts, Findings: r.Findings,
-		AllowPaths: r.Plan.AllowPaths,
+		Allowed: r.Plan.AllowPaths, Protected: scope.Defaults(),
 	}
 }

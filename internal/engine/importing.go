@@ -12,6 +12,9 @@ import (
 	"interlock/internal/store"
 )
 
+// systemPath is where git is looked for inside, when nothing of the operator's is needed.
+const systemPath = "/usr/local/bin:/usr/bin:/bin"
+
 // bringIn imports what a session left: its commits, and on top of them, as one commit of the
 // engine's, what it left uncommitted. Every git that reads the workspace runs in the sandbox.
 func (e *Engine) bringIn(h *hold, r run.Run, s ended) (git.Commit, error) {
@@ -47,7 +50,7 @@ func (e *Engine) importFrom(h *hold, r run.Run, room sandbox.Room, dir, inside, 
 		},
 		Argv: []string{"git", "-c", "safe.directory=*", "upload-pack"},
 	}
-	p.Env = sandbox.BaseEnv(e.Env, p, "/usr/local/bin:/usr/bin:/bin")
+	p.Env = sandbox.BaseEnv(e.Env, level, room, systemPath)
 	if level == sandbox.None {
 		spec.Source = dir
 	}
@@ -116,7 +119,7 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, hea
 			{Source: room.Tree(), Target: "/interlock/snapshot", Write: true},
 		},
 	}
-	p.Env = sandbox.BaseEnv(e.Env, p, "/usr/local/bin:/usr/bin:/bin")
+	p.Env = sandbox.BaseEnv(e.Env, level, room, systemPath)
 	binary := sandbox.BinaryInside
 	if level == sandbox.None {
 		binary = "/proc/self/exe"
@@ -132,7 +135,7 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, hea
 	}
 	rec := store.Session{
 		ID: r.ID + "-" + random(4), Run: r.ID, Attempt: r.Attempt, Kind: "snapshot", Dir: room.Root,
-		Log: filepath.Join(room.Root, "snapshot.log"), Started: e.Clock.Wall(),
+		Log: filepath.Join(e.State, "logs", r.ID, fmt.Sprintf("%d-snapshot.log", r.Attempt)), Started: e.Clock.Wall(),
 	}
 	spec := sandbox.Spec{
 		Session: rec.ID, Policy: p, Log: rec.Log, Limits: sandbox.Limits{Total: run.GitTotal, Log: 1 << 20},
