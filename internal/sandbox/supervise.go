@@ -39,8 +39,10 @@ type supervisor struct {
 func superviseMain() int {
 	// bubblewrap dies with the thread that started it, so that thread must live as long as this.
 	runtime.LockOSThread()
-	unix.CloseOnExec(3)
-	unix.CloseOnExec(4)
+	// Also what the engine itself inherited from the operator's shell must not reach the tree.
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return report("supervise", err)
+	}
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTSTP)
 	s := &supervisor{status: json.NewEncoder(os.NewFile(4, "status")), commands: make(chan string, 4)}
 	control := bufio.NewReader(os.NewFile(3, "control"))
