@@ -174,12 +174,15 @@ func claimForced(t *testing.T, r *room) {
 
 // claimGarbage: what anybody wrote there is neither free nor ours, and harms nobody.
 func claimGarbage(t *testing.T, r *room) {
-	c := r.claims("here")
+	c, fresh := r.claims("here"), r.claims("elsewhere")
+	r.force(c.Repo, c.Ref(99), record(goodRecord)(r, c.Repo, 99))
+	if got, _, err := fresh.Read(r.ctx, 99); err != nil || !got.Free() { // else all that follows shows nothing
+		t.Fatalf("the record that the others are made from: %+v, %v", got, err)
+	}
 	for i, g := range garbage {
 		issue := int64(100 + i)
 		hash := g.make(r, c.Repo, issue)
 		r.force(c.Repo, c.Ref(issue), hash)
-		fresh := r.claims("elsewhere")
 		got, there, err := fresh.Read(r.ctx, issue)
 		if err != nil || !there || got.Damage == "" || got.Free() {
 			t.Errorf("%s: read %+v, %v, %v", g.name, got, there, err)

@@ -32,12 +32,20 @@ type Fixture struct {
 	Hook func(t testing.TB, name, script string) (undo func())
 }
 
+type test struct {
+	name string
+	test func(*testing.T, *room)
+}
+
 // Run runs the whole suite. The function makes a fixture for each test.
 func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, *room)
-	}{
+	RunClaims(t, fresh)
+	RunForge(t, fresh)
+}
+
+// RunClaims runs the part that needs only git refs.
+func RunClaims(t *testing.T, fresh func(t *testing.T) Fixture) {
+	run(t, fresh, []test{
 		{"ClaimRace", claimRace},
 		{"ClaimAdopt", claimAdopt},
 		{"ClaimRelease", claimRelease},
@@ -50,6 +58,12 @@ func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
 		{"PushWithRace", pushWithRace},
 		{"PushWithAnswerLost", pushWithAnswerLost},
 		{"Refused", refused},
+	})
+}
+
+// RunForge runs the part that needs issues and changes.
+func RunForge(t *testing.T, fresh func(t *testing.T) Fixture) {
+	run(t, fresh, []test{
 		{"Base", base},
 		{"Issues", issues},
 		{"IssueText", issueText},
@@ -60,7 +74,11 @@ func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
 		{"Propose", propose},
 		{"ProposeRace", proposeRace},
 		{"ProposeText", proposeText},
-	} {
+	})
+}
+
+func run(t *testing.T, fresh func(t *testing.T) Fixture, tests []test) {
+	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.test(t, &room{T: t, Fixture: fresh(t), ctx: t.Context()})
