@@ -33,7 +33,6 @@ var engineConfig = [][2]string{
 	{"fetch.fsckObjects", "true"},
 	{"receive.fsckObjects", "true"},
 	{"core.logAllRefUpdates", "always"},
-	{"core.sharedRepository", "0600"},
 }
 
 // Engine opens the engine's bare repository in dir and creates it when it is not there: mode 0700,
@@ -60,7 +59,7 @@ func (g *Git) Engine(ctx context.Context, dir string) (*Repo, error) {
 	defer unlock()
 	ready := filepath.Join(abs, "interlock-ready")
 	if _, err := os.Stat(ready); err == nil {
-		return r, nil
+		return r, r.sweep()
 	}
 	if err := r.create(ctx); err != nil {
 		return nil, fmt.Errorf("engine's repository %s: %w", abs, err)
@@ -84,7 +83,17 @@ func (r *Repo) create(ctx context.Context) error {
 			return err
 		}
 	}
-	return os.MkdirAll(filepath.Join(r.gitDir, incoming), 0o700)
+	return nil
+}
+
+// sweep removes what killed imports left in quarantine, when no import runs.
+func (r *Repo) sweep() error {
+	unlock, err := tryFlock(filepath.Join(r.gitDir, importFile), syscall.LOCK_EX)
+	if unlock == nil || err != nil {
+		return err
+	}
+	defer unlock()
+	return os.RemoveAll(filepath.Join(r.gitDir, incoming))
 }
 
 // Dir is the absolute path of the repository.
@@ -113,21 +122,12 @@ func (r *Repo) turn(ctx context.Context) (unlock func(), err error) {
 	return flock(ctx, filepath.Join(r.gitDir, turnFile), syscall.LOCK_EX)
 }
 
-// flock takes a kernel lock on a file. A lock on a file that was removed meanwhile is worth
-// nothing, so that the name is compared again once the lock is held.
+// flock takes a kernel lock on a file and waits for it as long as ctx lasts.
 func flock(ctx context.Context, path string, how int) (unlock func(), err error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 25*time.Millisecond) {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("lock: %w", err)
-		}
-		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-		if err == nil && sameFile(f, path) {
-			return func() { _ = f.Close() }, nil
-		}
-		_ = f.Close()
-		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+		unlock, err := tryFlock(path, how)
+		if unlock != nil || err != nil {
+			return unlock, err
 		}
 		select {
 		case <-ctx.Done():
@@ -135,6 +135,24 @@ func flock(ctx context.Context, path string, how int) (unlock func(), err error)
 		case <-time.After(wait):
 		}
 	}
+}
+
+// tryFlock takes a kernel lock or returns nil when it is held elsewhere. A lock on a file that was
+// removed meanwhile is worth nothing, so that the name is compared again once the lock is held.
+func tryFlock(path string, how int) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if err == nil && sameFile(f, path) {
+		return func() { _ = f.Close() }, nil
+	}
+	_ = f.Close()
+	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return nil, nil
 }
 
 func sameFile(f *os.File, path string) bool {
