@@ -136,6 +136,22 @@ func claimRenew(t *testing.T, r *room) {
 	if fourth.Generation != 4 || bare.Generation != 5 {
 		t.Errorf("%+v, %+v", fourth, bare)
 	}
+	// Two that push one and the same object would both win.
+	var mu sync.Mutex
+	hashes := map[string]bool{}
+	together(4, func(int) {
+		cl, err := c.Renew(r.ctx, bare, "host")
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			hashes[cl.Hash] = true
+		} else {
+			t.Error(err)
+		}
+	})
+	if len(hashes) != 4 {
+		t.Errorf("4 renewals made %d commits", len(hashes))
+	}
 }
 
 // claimForced: a ref that somebody forced or deleted is noticed and not written over.

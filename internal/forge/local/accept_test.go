@@ -172,6 +172,19 @@ func TestAcceptKeepsIgnoredFile(t *testing.T) {
 	}
 }
 
+// Files of Git LFS would be checked out as pointers in the closed environment.
+func TestAcceptLFS(t *testing.T) {
+	t.Parallel()
+	p := repository(t, false)
+	f := p.open()
+	c := p.proposed(f, map[string]string{".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n", "text": "base\n"})
+	p.refuses(f, c, "Git LFS", "merge --ff-only "+c.Proposed)
+	p.shell(acceptCommand(t, f, c))
+	_, err := f.Accept(t.Context(), c.Number)
+	p.must(err)
+	p.accepted(f, c)
+}
+
 func TestAcceptHeadMovedOrGone(t *testing.T) {
 	t.Parallel()
 	p := repository(t, false)

@@ -19,7 +19,7 @@ const (
 	editTries = 200                    // rounds of compare-and-set of one write
 	editPause = 250 * time.Millisecond // longest pause between two
 	editTotal = 60 * time.Second       // after which a write that always meets others gives up
-	editLocks = 4                      // rounds in a row that meet a lock file; git waits in each already
+	editLocks = 3                      // rounds in a row that meet a lock file; git waits in each already
 	readBatch = 8 << 20                // bytes of documents read by one process
 	readLimit = readBatch + maxDocument + (1 << 20)
 )
