@@ -1,0 +1,148 @@
+package git
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// remoteProgram is the shell command for the other side of a local transport. The owner of the
+// operator's repository may be another user than ours, which git accepts only when told on that
+// side as well.
+func (g *Git) remoteProgram(subcommand string) string {
+	return shellQuote(g.program) + " -c safe.directory='*' -c core.fsync=committed,loose-object" +
+		" -c receive.autogc=false " + subcommand
+}
+
+// LsRemote returns the refs of a remote with the hash each holds: those whose full name is one of
+// patterns, or begins with one that ends in "/" or "/*"; all refs without patterns. A remote that
+// is not there is ErrRefused.
+func (g *Git) LsRemote(ctx context.Context, remote string, patterns ...string) (map[string]string, error) {
+	url, err := remoteURL(remote)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--git-dir=/nonexistent", "ls-remote", "--quiet", "--refs",
+		"--upload-pack=" + g.remoteProgram("upload-pack"), "--", url}
+	for _, pattern := range patterns {
+		name := strings.TrimSuffix(strings.TrimSuffix(pattern, "*"), "/")
+		if err := checkRef(name); err != nil && name != "refs" {
+			return nil, err
+		}
+		if strings.HasSuffix(pattern, "/") {
+			pattern += "*"
+		}
+		args = append(args, pattern)
+	}
+	out, err := g.Run(ctx, Command{Args: args, MaxOutput: 256 << 20})
+	if err != nil {
+		return nil, remoteFailure(err)
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(string(out.Stdout)) {
+		hash, ref, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if ok && ValidHash(hash) && wanted(ref, patterns) {
+			refs[ref] = hash
+		}
+	}
+	return refs, nil
+}
+
+// wanted is needed because ls-remote matches the end of a name too.
+func wanted(ref string, patterns []string) bool {
+	for _, pattern := range patterns {
+		prefix := strings.TrimSuffix(pattern, "*")
+		if ref == pattern || strings.HasSuffix(prefix, "/") && strings.HasPrefix(ref, prefix) {
+			return true
+		}
+	}
+	return len(patterns) == 0
+}
+
+// remoteFailure gives the failure of a fetch or of ls-remote its class.
+func remoteFailure(err error) error {
+	var failed *Error
+	switch {
+	case !errors.As(err, &failed) || failed.Err != nil:
+		return err
+	case locked(err) != nil:
+		return locked(err)
+	case strings.Contains(failed.Stderr, "couldn't find remote ref"):
+		return fmt.Errorf("%w: %w", ErrNoRef, err)
+	}
+	return fmt.Errorf("%w: %w", ErrRefused, err)
+}
+
+// FetchBranch fetches one branch of a remote into a ref of the engine's own, which is created or
+// moved to where the branch is, and returns the commit. ErrNoRef when the remote has no such
+// branch, ErrRefused when it is shallow or corrupt.
+func (r *Repo) FetchBranch(ctx context.Context, remote, branch, into string) (Commit, error) {
+	if !ValidBranch(branch) {
+		return Commit{}, fmt.Errorf("%w: %q cannot be a branch", ErrInvalid, Escape(branch))
+	}
+	return r.FetchRef(ctx, remote, "refs/heads/"+branch, into)
+}
+
+// FetchRef fetches one ref of a remote, by its full name, as FetchBranch does.
+func (r *Repo) FetchRef(ctx context.Context, remote, ref, into string) (Commit, error) {
+	url, err := remoteURL(remote)
+	if err != nil {
+		return Commit{}, err
+	}
+	for _, name := range []string{ref, into} {
+		if err := checkRef(name); err != nil {
+			return Commit{}, err
+		}
+	}
+	unlock, err := r.turn(ctx)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer unlock()
+	fresh := freshRef("fetch")
+	out, err := r.run(ctx, Command{Args: fetchArgs(r.git.remoteProgram("upload-pack"), url, ref, fresh)})
+	if err != nil {
+		return Commit{}, remoteFailure(err)
+	}
+	defer r.drop(ctx, fresh)
+	c, err := r.Resolve(ctx, fresh)
+	if errors.Is(err, ErrNoCommit) && strings.Contains(out.Stderr, "shallow") {
+		return Commit{}, fmt.Errorf("%w: %s is a shallow clone, which cannot be fetched from whole; run git fetch --unshallow there: %s",
+			ErrRefused, Escape(remote), out.Stderr)
+	}
+	if errors.Is(err, ErrNoCommit) {
+		return Commit{}, noRef(ref, remote, out.Stderr)
+	}
+	if err != nil {
+		return Commit{}, err
+	}
+	return c, r.Pin(ctx, into, c.Hash)
+}
+
+// noRef is the error of a fetch that ended well and left no commit: git does so for a shallow
+// repository, and for what is no commit.
+func noRef(ref, remote, said string) error {
+	if said == "" {
+		said = "the other repository is shallow, or this is no commit"
+	}
+	return fmt.Errorf("%w: the fetch of %s from %s left no commit: %s", ErrNoRef, Escape(ref), Escape(remote), said)
+}
+
+func fetchArgs(uploadPack, url, from, into string) []string {
+	return []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+		"--no-auto-maintenance", "--no-prune", "--upload-pack=" + uploadPack, "--",
+		url, from + ":" + into}
+}
+
+// freshRef is a name that no other fetch uses.
+func freshRef(kind string) string {
+	return fmt.Sprintf("refs/interlock/%s/%d-%s", kind, os.Getpid(), rand.Text())
+}
+
+// drop deletes a ref of our own that has served; what is left of it after a crash does no harm.
+func (r *Repo) drop(ctx context.Context, ref string) {
+	_, _ = r.run(context.WithoutCancel(ctx), Command{Args: []string{"update-ref", "--no-deref", "-d", ref}})
+}

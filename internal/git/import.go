@@ -1,0 +1,191 @@
+package git
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// DefaultMaxPack is the bound of an import whose spec gives none, in bytes.
+const DefaultMaxPack int64 = 512 << 20
+
+// ImportSpec is the fetch of an agent's work.
+type ImportSpec struct {
+	Source string // absolute path of the repository as the upload-pack side sees it
+	// UploadPack is a shell command for the other side; the quoted Source is appended to it.
+	// "" runs git's own, unconfined: only for repositories that nobody else has written.
+	UploadPack string
+	Rev        string        // "HEAD" (also for "") or a full ref name
+	Into       string        // full name of a ref that must not be there yet
+	MaxPack    int64         // bytes, 0: DefaultMaxPack
+	Timeout    time.Duration // 0: DefaultTimeout
+}
+
+// Import brings one commit of a repository that is not trusted, with all that it needs, into the
+// engine's repository and makes the fresh ref Into for it. What comes is received in a quarantine
+// beside the repository, bounded in size and time, checked object by object, and proved complete;
+// only then it is taken over. Whatever the other side does, nothing of the engine's is moved unless
+// nil is returned. ErrNoRef: the other side has no such ref, or its fetch left none (a shallow
+// repository does so). ErrTooBig, ErrRefused (not a repository, corrupt, incomplete), ErrStaleRef
+// (Into is there already), *Error with Timeout.
+func (r *Repo) Import(ctx context.Context, spec ImportSpec) (Commit, error) {
+	args, err := r.importArgs(&spec)
+	if err != nil {
+		return Commit{}, err
+	}
+	unlock, err := flock(ctx, filepath.Join(r.gitDir, importFile), syscall.LOCK_SH)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer unlock()
+	refs, err := r.Refs(ctx, spec.Into)
+	if err != nil {
+		return Commit{}, err
+	}
+	if len(refs) > 0 {
+		return Commit{}, fmt.Errorf("%w: %s is there already; an import takes a fresh ref", ErrStaleRef, spec.Into)
+	}
+	q, err := r.quarantine(ctx)
+	if err != nil {
+		return Commit{}, fmt.Errorf("import: %w", err)
+	}
+	defer os.RemoveAll(q.gitDir)
+	c, err := q.receive(ctx, spec, args)
+	if err != nil {
+		return Commit{}, fmt.Errorf("import from %s: %w", Escape(spec.Source), err)
+	}
+	if err := r.takeOver(q); err != nil {
+		return Commit{}, fmt.Errorf("import: %w", err)
+	}
+	if err := r.complete(ctx, c.Hash); err != nil {
+		return Commit{}, err
+	}
+	return c, r.UpdateRefs(ctx, Update{Ref: spec.Into, New: c.Hash})
+}
+
+const quarantined = "refs/interlock/incoming"
+
+func (r *Repo) importArgs(spec *ImportSpec) ([]string, error) {
+	if err := checkRef(spec.Into); err != nil {
+		return nil, err
+	}
+	if spec.Rev == "" {
+		spec.Rev = "HEAD"
+	}
+	if spec.Rev != "HEAD" {
+		if err := checkRef(spec.Rev); err != nil {
+			return nil, err
+		}
+	}
+	url, err := remoteURL(spec.Source)
+	if err != nil {
+		return nil, err
+	}
+	if spec.UploadPack == "" {
+		spec.UploadPack = r.git.remoteProgram("upload-pack")
+	}
+	if spec.MaxPack <= 0 {
+		spec.MaxPack = DefaultMaxPack
+	}
+	return fetchArgs(spec.UploadPack, url, spec.Rev, quarantined), nil
+}
+
+// quarantine makes a bare repository of its own that borrows from r. Its packs are on the same
+// filesystem as r's, so that they can be renamed into it.
+func (r *Repo) quarantine(ctx context.Context) (*Repo, error) {
+	dir := filepath.Join(r.gitDir, incoming, rand.Text())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	q := &Repo{Plumb: &Plumb{git: r.git, dir: dir, pre: []string{"--git-dir=" + dir}}, gitDir: dir}
+	_, err := r.git.Run(ctx, Command{Args: []string{"init", "--quiet", "--bare", "--template=",
+		"--initial-branch=interlock", "--object-format=sha1", "--", dir}})
+	if err == nil {
+		err = borrow(dir, r.Objects())
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return q, nil
+}
+
+// receive fetches into the quarantine. Every object comes in one pack (unpackLimit), whose size the
+// kernel bounds; big blobs are streamed and one thread unpacks, so that memory stays bounded too.
+func (q *Repo) receive(ctx context.Context, spec ImportSpec, args []string) (Commit, error) {
+	options := []string{"-c", "fetch.fsckObjects=true", "-c", "transfer.fsckObjects=true",
+		"-c", "fetch.unpackLimit=1", "-c", "transfer.unpackLimit=1", "-c", "core.bigFileThreshold=32m",
+		"-c", "pack.threads=1"}
+	out, err := q.run(ctx, Command{Args: slices.Concat(options, args), Timeout: spec.Timeout, limit: spec.MaxPack})
+	if err != nil {
+		return Commit{}, importFailure(err, spec.MaxPack)
+	}
+	c, err := q.Resolve(ctx, quarantined)
+	if errors.Is(err, ErrNoCommit) {
+		return Commit{}, noRef(spec.Rev, spec.Source, out.Stderr)
+	}
+	return c, err
+}
+
+// overLimit is what git says when a write met the kernel's bound.
+const overLimit = "File too large"
+
+func importFailure(err error, max int64) error {
+	var failed *Error
+	if errors.As(err, &failed) && failed.Err == nil && strings.Contains(failed.Stderr, overLimit) {
+		return fmt.Errorf("%w: its pack has more than %d bytes: %w", ErrTooBig, max, err)
+	}
+	return remoteFailure(err)
+}
+
+// takeOver moves the packs of a quarantine into r, each index last: without it git does not see
+// the pack.
+func (r *Repo) takeOver(q *Repo) error {
+	from, to := filepath.Join(q.Objects(), "pack"), filepath.Join(r.Objects(), "pack")
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	for _, suffix := range []string{".pack", ".rev", ".idx"} {
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), "pack-") || !strings.HasSuffix(e.Name(), suffix) {
+				continue
+			}
+			if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return syncDir(to)
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// complete proves that a commit with its history and all their trees and blobs is in r, as far as
+// it is not already reachable from r's own refs, which were proved when they were made.
+func (r *Repo) complete(ctx context.Context, hash string) error {
+	if _, err := os.Stat(filepath.Join(r.Objects(), "info", "alternates")); err == nil {
+		return fmt.Errorf("%w: the engine's repository borrows objects, which it never does", ErrRefused)
+	}
+	_, err := r.run(ctx, Command{Args: []string{"rev-list", "--objects", "--quiet", hash, "--not", "--all", "--"}})
+	var failed *Error
+	if errors.As(err, &failed) && failed.Err == nil {
+		return fmt.Errorf("%w: %s is not complete: %w", ErrRefused, hash, err)
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// WorkspaceSpec is a private clone to be made.
+type WorkspaceSpec struct {
+	Dir    string // absolute; it must not be there, or be empty
+	Commit string // full hash of a commit of the engine's repository
+	Branch string // short name of the branch that is checked out, "" for a detached HEAD
+	// Objects is where the engine's objects are seen by those who will use the workspace, "" for
+	// Repo.Objects. It need not be there now.
+	Objects string
+}
+
+// workspaceConfig is written into a workspace: files exactly as they are in the commit and the
+// repository's own attributes, whatever machine this is, and no collection in the background.
+var workspaceConfig = [][2]string{
+	{"core.autocrlf", "false"},
+	{"core.eol", "lf"},
+	{"gc.auto", "0"},
+	{"maintenance.auto", "false"},
+}
+
+// Workspace makes a private clone that borrows the engine's objects: mode 0700, its branch checked
+// out at the commit, no remote, no hook, no filter program. Nothing of the repository's content is
+// executed; filters that its attributes name have no driver here. On failure what was made is
+// removed again. ErrNoCommit.
+func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
+	if err := spec.check(); err != nil {
+		return err
+	}
+	unlock, err := r.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := r.Resolve(ctx, spec.Commit); err != nil {
+		return err
+	}
+	if err := emptyDir(spec.Dir); err != nil {
+		return fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err)
+	}
+	if err := r.fill(ctx, spec); err != nil {
+		return errors.Join(fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err), os.RemoveAll(spec.Dir))
+	}
+	return nil
+}
+
+func (s WorkspaceSpec) check() error {
+	if !filepath.IsAbs(s.Dir) {
+		return fmt.Errorf("%w: workspace %q is not an absolute path", ErrInvalid, Escape(s.Dir))
+	}
+	if s.Branch != "" && !ValidBranch(s.Branch) {
+		return fmt.Errorf("%w: %q cannot be a branch", ErrInvalid, Escape(s.Branch))
+	}
+	return checkHash(s.Commit)
+}
+
+func emptyDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%w: it is not empty", ErrInvalid)
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+func (r *Repo) fill(ctx context.Context, spec WorkspaceSpec) error {
+	gitDir := filepath.Join(spec.Dir, ".git")
+	if _, err := r.git.Run(ctx, Command{Args: []string{"init", "--quiet", "--template=",
+		"--initial-branch=interlock", "--object-format=sha1", "--", spec.Dir}}); err != nil {
+		return err
+	}
+	if err := borrow(gitDir, r.Objects()); err != nil {
+		return err
+	}
+	for _, kv := range workspaceConfig {
+		if err := r.in(ctx, spec.Dir, "config", kv[0], kv[1]); err != nil {
+			return err
+		}
+	}
+	var err error
+	if spec.Branch == "" {
+		err = r.in(ctx, spec.Dir, "update-ref", "--no-deref", "HEAD", spec.Commit)
+	} else if err = r.in(ctx, spec.Dir, "symbolic-ref", "HEAD", "refs/heads/"+spec.Branch); err == nil {
+		err = r.in(ctx, spec.Dir, "update-ref", "HEAD", spec.Commit)
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.in(ctx, spec.Dir, "read-tree", "--reset", "-u", spec.Commit); err != nil {
+		return err
+	}
+	if spec.Objects == "" {
+		return nil
+	}
+	return borrow(gitDir, spec.Objects)
+}
+
+// in runs git in a directory that is being made here and that nobody else has seen yet.
+func (r *Repo) in(ctx context.Context, dir string, args ...string) error {
+	pre := []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}
+	_, err := r.git.Run(ctx, Command{Dir: dir, Args: append(pre, args...)})
+	return err
+}
+
+// borrow makes objects the one place that a git directory takes objects from beside its own.
+func borrow(gitDir, objects string) error {
+	info := filepath.Join(gitDir, "objects", "info")
+	if err := os.MkdirAll(info, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(info, "alternates"), []byte(alternate(objects)+"\n"), 0o600)
+}
+
+// alternate is a line of an alternates file: a path that could be taken for a comment or for a
+// quoted name is quoted itself.
+func alternate(path string) string {
+	if !strings.ContainsAny(path, "\n\"\\") {
+		return path
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
+}

@@ -1,0 +1,164 @@
+package git_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"interlock/internal/git"
+)
+
+// fetched makes an engine's repository that has main of a project.
+func fetched(t *testing.T, g *git.Git, dir string) (*git.Repo, git.Commit) {
+	t.Helper()
+	r := engine(t, g)
+	c, err := r.FetchBranch(t.Context(), dir, "main", "refs/interlock/base/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, c
+}
+
+func workspace(t *testing.T, r *git.Repo, commit string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tree")
+	if err := r.Workspace(t.Context(), git.WorkspaceSpec{Dir: dir, Commit: commit, Branch: "interlock/1"}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestWorkspace(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	dir, head := project(t)
+	r, _ := fetched(t, g, dir)
+	tree := workspace(t, r, head)
+	if info, err := os.Stat(tree); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if got := raw(t, tree, "rev-parse", "HEAD") + " " + raw(t, tree, "symbolic-ref", "HEAD"); got != head+" refs/heads/interlock/1" {
+		t.Error(got)
+	}
+	if got := raw(t, tree, "status", "--porcelain") + raw(t, tree, "remote") + raw(t, tree, "stash", "list"); got != "" {
+		t.Errorf("not clean: %q", got)
+	}
+	if hooks, _ := filepath.Glob(filepath.Join(tree, ".git/hooks/*")); len(hooks) > 0 {
+		t.Errorf("hooks: %v", hooks)
+	}
+	if objects := raw(t, tree, "count-objects"); !strings.HasPrefix(objects, "0 objects") {
+		t.Errorf("objects were copied: %s", objects)
+	}
+	write(t, filepath.Join(tree, "a.txt"), "agent\n")
+	work := commitAll(t, tree, "work")
+	if raw(t, tree, "rev-parse", "interlock/1") != work {
+		t.Error("the branch did not move")
+	}
+	for _, spec := range []git.WorkspaceSpec{
+		{Dir: tree, Commit: head}, {Dir: "relative", Commit: head}, {Dir: filepath.Join(tree, "x"), Commit: "HEAD"},
+		{Dir: filepath.Join(t.TempDir(), "x"), Commit: head, Branch: "-x"},
+	} {
+		if err := r.Workspace(t.Context(), spec); !errors.Is(err, git.ErrInvalid) {
+			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+	if raw(t, tree, "rev-parse", "HEAD") != work {
+		t.Error("a refused workspace touched what was there")
+	}
+	if err := r.Workspace(t.Context(), git.WorkspaceSpec{Dir: filepath.Join(t.TempDir(), "x"), Commit: strings.Repeat("1", 40)}); !errors.Is(err, git.ErrNoCommit) {
+		t.Error(err)
+	}
+}
+
+func TestWorkspaceDetachedWithObjectsElsewhere(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	dir, head := project(t)
+	r, _ := fetched(t, g, dir)
+	tree := filepath.Join(t.TempDir(), "tree")
+	inside := filepath.Join(t.TempDir(), "odd \"name\"\n")
+	if err := r.Workspace(t.Context(), git.WorkspaceSpec{Dir: tree, Commit: head, Objects: inside}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryRaw(t, tree, "cat-file", "-e", head); err == nil {
+		t.Fatal("the objects are still borrowed from outside")
+	}
+	if err := os.Symlink(r.Objects(), inside); err != nil {
+		t.Fatal(err)
+	}
+	if raw(t, tree, "rev-parse", "HEAD^{commit}") != head || raw(t, tree, "status", "--porcelain") != "" {
+		t.Error("not whole")
+	}
+	if _, err := tryRaw(t, tree, "symbolic-ref", "-q", "HEAD"); err == nil {
+		t.Error("not detached")
+	}
+}
+
+func TestWorkspaceRunsNothingOfTheContent(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	dir, _ := project(t)
+	marker := filepath.Join(t.TempDir(), "marker")
+	script(t, filepath.Join(dir, "evil.sh"), "touch "+marker+"; cat")
+	write(t, filepath.Join(dir, ".gitattributes"), "*.txt filter=evil diff=evil merge=evil\n*.bin filter=lfs\n*.crlf -text\n")
+	write(t, filepath.Join(dir, ".gitconfig"), "[filter \"evil\"]\nsmudge = ./evil.sh\nclean = ./evil.sh\n")
+	write(t, filepath.Join(dir, "x.bin"), "version https://git-lfs.github.com/spec/v1\n")
+	write(t, filepath.Join(dir, "x.crlf"), "a\r\nb\r\n")
+	write(t, filepath.Join(dir, "mixed.dat"), "a\r\nb\n\x00\xff")
+	head := commitAll(t, dir, "hostile")
+	r, _ := fetched(t, g, dir)
+	tree := workspace(t, r, head)
+	for _, name := range []string{"a.txt", "x.bin", "x.crlf", "mixed.dat", "evil.sh"} {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(tree, name))
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if exists(marker) {
+		t.Error("a filter of the content ran")
+	}
+}
+
+// TestWorkspacesBesideFetch: 16 workspaces at once, from two handles on one repository, beside
+// fetches of a base that is forced meanwhile.
+func TestWorkspacesBesideFetch(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	dir, head := project(t)
+	r, _ := fetched(t, g, dir)
+	again, err := g.Engine(t.Context(), r.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw(t, dir, "commit", "-q", "--amend", "-m", "forced")
+	forced := raw(t, dir, "rev-parse", "HEAD")
+	root := t.TempDir()
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			handle := []*git.Repo{r, again}[i%2]
+			spec := git.WorkspaceSpec{Dir: filepath.Join(root, fmt.Sprint(i)), Commit: head, Branch: "b"}
+			if err := handle.Workspace(t.Context(), spec); err != nil {
+				t.Error(err)
+			}
+			if i%4 == 0 {
+				c, err := handle.FetchBranch(t.Context(), dir, "main", "refs/interlock/base/2")
+				if err != nil || c.Hash != forced {
+					t.Errorf("%+v, %v", c, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 16 {
+		raw(t, filepath.Join(root, fmt.Sprint(i)), "fsck", "--no-dangling")
+	}
+}
