@@ -49,13 +49,16 @@ type Identity struct {
 	PID     int    `json:"pid"`              // the supervisor
 	Start   uint64 `json:"start"`            // its start time, field 22 of /proc/PID/stat
 	Boot    string `json:"boot"`
+	Init    int    `json:"init,omitempty"`       // way "pidns": the namespace's first process
+	InitAt  uint64 `json:"init_start,omitempty"` // its start time
+	Record  string `json:"record,omitempty"`     // way "subreaper": file in which the end is confirmed
 }
 
 // Result is how a session ended.
 type Result struct {
 	Exit    int           `json:"exit"` // -1 when ended by a signal
 	Signal  string        `json:"signal,omitempty"`
-	Why     string        `json:"why"`     // "exit", "total", "idle", "stopped" or "engine gone"
+	Why     string        `json:"why"`     // "exit", "total", "idle", "stopped", "engine gone" or "supervisor gone"
 	Tree    string        `json:"tree"`    // how the end of the whole tree was confirmed
 	Dropped int64         `json:"dropped"` // bytes of output over Limits.Log
 	Took    time.Duration `json:"took"`

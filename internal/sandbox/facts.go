@@ -1,0 +1,237 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Floors of level Full. Landlock needs ABI 6 where the network is the host's, because only from
+// there on abstract sockets outside are out of reach.
+const (
+	kernelMajor, kernelMinor = 5, 19
+	landlockFloor            = 2 // what kernel 5.19 has
+	landlockScopes           = 6
+)
+
+// Facts is what this machine can do. It marshals to JSON with a "fit" entry per level.
+type Facts struct {
+	Kernel       string // release, as uname prints it
+	Bwrap        string // path of bubblewrap, "" if there is none
+	BwrapVersion string
+	UserNS       error  // why bubblewrap could not start a program when it was tried; nil: it could
+	NoNesting    bool   // bubblewrap can forbid further user namespaces inside
+	Landlock     int    // ABI, 0 if absent
+	Cgroup       string // cgroup v2 directory in which sessions get theirs, "" if that cannot be
+	CgroupReason string // why not
+}
+
+// UnfitError: this machine cannot give the level that was asked for.
+type UnfitError struct {
+	Level  Level  `json:"-"`
+	Reason string `json:"reason"`
+	Remedy string `json:"remedy"` // a command, or what to change
+}
+
+// Error is the reason and the remedy in one line.
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("sandbox level %s: %s; %s", e.Level, e.Reason, e.Remedy)
+}
+
+// Inspect tries what this machine can do; bubblewrap is run, not only looked for.
+func Inspect(ctx context.Context) Facts {
+	f := Facts{Kernel: kernelRelease(), Landlock: landlockABI()}
+	if base, err := tryCgroup(); err != nil {
+		f.CgroupReason = err.Error()
+	} else {
+		f.Cgroup = base
+	}
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		return f
+	}
+	f.Bwrap = path
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if out, err := brief(ctx, path, "--version"); err == nil {
+		f.BwrapVersion = strings.TrimPrefix(strings.TrimSpace(out), "bubblewrap ")
+	}
+	f.NoNesting = true
+	if f.UserNS = f.try(ctx); f.UserNS != nil {
+		f.NoNesting = false
+		f.UserNS = f.try(ctx)
+	}
+	return f
+}
+
+// try runs true behind the very mounts and namespaces that a session gets.
+func (f Facts) try(ctx context.Context) error {
+	argv, err := f.enter(Policy{Level: Full, Network: "none"}, []string{"/usr/bin/true"})
+	if err != nil {
+		return err
+	}
+	_, err = brief(ctx, argv[0], argv[1:]...)
+	return err
+}
+
+func brief(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errs cappedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		if text := strings.TrimSpace(errs.String()); text != "" {
+			return "", errors.New(strconv.QuoteToGraphic(text))
+		}
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// cappedBuffer keeps the first 4 KiB.
+type cappedBuffer struct{ bytes.Buffer }
+
+func (b *cappedBuffer) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:min(len(p), max(0, 4096-b.Len()))])
+	return len(p), nil
+}
+
+func kernelRelease() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+func landlockABI() int {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+func tryCgroup() (string, error) {
+	base, err := ownCgroup()
+	if err != nil {
+		return "", err
+	}
+	dir, err := makeCgroup(base, "try")
+	if err != nil {
+		return "", err
+	}
+	return base, removeCgroup(dir)
+}
+
+// Check says whether the level can be had on this machine with the host's network, as
+// *UnfitError.
+func (f Facts) Check(level Level) error { return f.CheckNetwork(level, "host") }
+
+// CheckNetwork is Check for a policy's network, "host" or "none".
+func (f Facts) CheckNetwork(level Level, network string) error {
+	refuse := func(reason, remedy string) error {
+		return &UnfitError{Level: level, Reason: reason, Remedy: remedy}
+	}
+	if network != "host" && network != "none" {
+		return refuse(fmt.Sprintf("the network %q is unknown", network), "use host or none")
+	}
+	switch level {
+	case None:
+		if network == "none" {
+			return refuse("it cannot take the network away", "use level full, or the network host")
+		}
+		return nil
+	case Full:
+		return f.checkFull(network, refuse)
+	}
+	return refuse("there is no such level", "use full or none")
+}
+
+func (f Facts) checkFull(network string, refuse func(reason, remedy string) error) error {
+	if !kernelAtLeast(f.Kernel, kernelMajor, kernelMinor) {
+		return refuse(fmt.Sprintf("kernel %s is older than %d.%d", f.Kernel, kernelMajor, kernelMinor),
+			"boot a newer kernel")
+	}
+	if f.Bwrap == "" {
+		return refuse("bubblewrap is not installed", "apt-get install bubblewrap")
+	}
+	if f.UserNS != nil {
+		return refuse("bubblewrap cannot start a program here: "+f.UserNS.Error(), namespaceRemedy())
+	}
+	if f.Landlock < landlockFloor {
+		return refuse("the kernel's Landlock is not active",
+			"add landlock to the lsm= list of the kernel command line and restart")
+	}
+	if f.Landlock < landlockScopes && network == "host" {
+		return refuse(fmt.Sprintf("Landlock ABI %d leaves abstract sockets of the host reachable", f.Landlock),
+			"boot kernel 6.12 or newer, or use the network none")
+	}
+	return nil
+}
+
+// kernelAtLeast compares the first two numbers of a release. One that cannot be read is too old.
+func kernelAtLeast(release string, major, minor int) bool {
+	var a, b int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 {
+		return false
+	}
+	return a > major || a == major && b >= minor
+}
+
+// namespaceRemedy names the switch that most likely forbids user namespaces.
+func namespaceRemedy() string {
+	if sysctl("kernel/unprivileged_userns_clone") == "0" {
+		return "sysctl kernel.unprivileged_userns_clone=1"
+	}
+	if sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" {
+		return "allow bwrap in AppArmor (a profile with 'userns,'), " +
+			"or sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+	}
+	if sysctl("user/max_user_namespaces") == "0" {
+		return "sysctl user.max_user_namespaces=15000"
+	}
+	return "run outside of the container, or let it create user, mount and pid namespaces"
+}
+
+func sysctl(name string) string {
+	b, err := os.ReadFile("/proc/sys/" + name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// MarshalJSON adds "fit": per level {"ok": true} or the reason and the remedy.
+func (f Facts) MarshalJSON() ([]byte, error) {
+	type fitness struct {
+		OK bool `json:"ok"`
+		*UnfitError
+	}
+	fit := map[Level]fitness{}
+	for _, level := range []Level{Full, None} {
+		var unfit *UnfitError
+		errors.As(f.Check(level), &unfit)
+		fit[level] = fitness{OK: unfit == nil, UnfitError: unfit}
+	}
+	userns := ""
+	if f.UserNS != nil {
+		userns = f.UserNS.Error()
+	}
+	return json.Marshal(map[string]any{
+		"kernel": f.Kernel, "bwrap": f.Bwrap, "bwrap_version": f.BwrapVersion, "userns_refused": userns,
+		"no_nesting": f.NoNesting, "landlock": f.Landlock, "cgroup": f.Cgroup, "cgroup_refused": f.CgroupReason,
+		"fit": fit,
+	})
+}
