@@ -100,12 +100,19 @@ func ofEngine(r *engine.Refusal, args []string) problem {
 	return p
 }
 
-// interrupted reports whether a command ended because a person stopped it.
+// interrupted reports whether a command ended because a person stopped it. What an operation makes
+// of a context that has ended is not to be relied on (a process that was killed, for example), but
+// a loss of authority, or an outcome that is not known, is worth more than the interruption.
 func interrupted(ctx context.Context, err error) bool {
-	if errors.Is(err, ErrInterrupted) {
+	if errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled) {
 		return true
 	}
-	return errors.Is(context.Cause(ctx), ErrInterrupted) && errors.Is(err, context.Canceled)
+	for _, more := range []error{store.ErrFenced, forge.ErrLost, forge.ErrUnknown, git.ErrUnknown} {
+		if errors.Is(err, more) {
+			return false
+		}
+	}
+	return errors.Is(context.Cause(ctx), ErrInterrupted)
 }
 
 // kind is one row of the mapping of errors that say no more than which sort they are of.
@@ -148,7 +155,6 @@ var kinds = []kind{
 	{fs.ErrPermission, run.ExitUnfit, nothingChanged, "interlock doctor"},
 	{fs.ErrNotExist, run.ExitUsage, nothingChanged, "interlock --help"},
 	{context.DeadlineExceeded, run.ExitBusy, workKept, ""},
-	{context.Canceled, run.ExitInterrupted, workKept, ""},
 }
 
 // explainKind maps the errors that come without words of their own.

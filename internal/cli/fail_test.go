@@ -60,7 +60,7 @@ func TestExplain(t *testing.T) {
 // TestEveryExitCodeIsReached: no code of the table is a promise that nothing keeps.
 func TestEveryExitCodeIsReached(t *testing.T) {
 	t.Parallel()
-	used := []int{run.ExitDone, run.ExitWaits, run.ExitFailed} // of resting runs and the engine's refusals
+	used := []int{run.ExitDone, run.ExitWaits, run.ExitFailed, run.ExitInterrupted} // of resting runs and the engine's refusals
 	for _, k := range kinds {
 		used = append(used, k.exit)
 	}
@@ -79,6 +79,12 @@ func TestInterruptedByCause(t *testing.T) {
 	cancel(ErrInterrupted)
 	if p := explain(ctx, fmt.Errorf("list: %w", ctx.Err()), []string{"runs", "--repo", "a b"}); p.Exit != 130 || p.Next != "interlock runs --repo 'a b'" {
 		t.Errorf("%+v", p)
+	}
+	if p := explain(ctx, errors.New("git: signal: killed"), nil); p.Exit != 130 {
+		t.Errorf("a process that was killed by the interruption: %+v", p)
+	}
+	if p := explain(t.Context(), errors.New("git: signal: killed"), nil); p.Exit != run.ExitRefused {
+		t.Errorf("a process that was killed by something else: %+v", p)
 	}
 	if p := explain(ctx, store.ErrFenced, nil); p.Exit != run.ExitLost {
 		t.Errorf("a loss during an interruption: %+v", p)
