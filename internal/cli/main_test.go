@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"interlock/internal/cli"
+	"interlock/internal/sandbox"
 )
 
 // TestMain makes this test binary serve as interlock itself: for the scripts, and for what the
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs whole commands, each in a process of its own.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	level := sandboxLevel(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -41,6 +43,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", home)
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			e.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			e.Setenv("LEVEL", level)
 			for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // cold caches would make the tests slow
 				out, err := exec.Command("go", "env", name).Output()
 				if err != nil {
@@ -89,4 +92,17 @@ func makeRepository(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("git", "init", "-q", "-b", "main", dir))
 	ts.Check(ts.Exec("git", "-C", dir, "add", "-A"))
 	ts.Check(ts.Exec("git", append(who, "-C", dir, "commit", "-q", "--allow-empty", "-m", "first")...))
+}
+
+// sandboxLevel is full where it can be had; elsewhere the commands are tested without it.
+func sandboxLevel(t *testing.T) string {
+	t.Helper()
+	if err := sandbox.Inspect(t.Context()).Check(sandbox.Full); err != nil {
+		if os.Getenv("INTERLOCK_CI") != "" {
+			t.Fatalf("level full is needed here: %v", err)
+		}
+		t.Logf("at level none, because %v", err)
+		return string(sandbox.None)
+	}
+	return string(sandbox.Full)
 }

@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"interlock/internal/sandbox"
 )
 
 // points are the places at which the engine is killed, in the order in which a run meets them.
@@ -240,17 +238,4 @@ func (p *project) comments() {
 	if len(issue.Assignees) != 0 || len(issue.Labels) != 1 || issue.Labels[0] != "interlock/in-review" {
 		p.t.Errorf("mark after the hand-off: labels %q, assignees %q", issue.Labels, issue.Assignees)
 	}
-}
-
-// sandboxLevel is full where it can be had; elsewhere the engine's part is tested without it.
-func sandboxLevel(t *testing.T) string {
-	t.Helper()
-	if err := sandbox.Inspect(t.Context()).Check(sandbox.Full); err != nil {
-		if os.Getenv("INTERLOCK_CI") != "" {
-			t.Fatalf("level full is needed here: %v", err)
-		}
-		t.Logf("at level none, because %v", err)
-		return string(sandbox.None)
-	}
-	return string(sandbox.Full)
 }

@@ -105,8 +105,10 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 	return engine.New(ctx, engine.Config{
 		State: dir, Store: s, Clock: clock, Git: a.git, Forge: f, RepoKey: at.Key, RepoPath: a.path(repo),
 		Worktree: at.Worktree, Facts: sandbox.Inspect(ctx), Env: a.env.Environ, Holder: holder, Login: "interlock",
-		Notify:  a.progress(),
-		Runtime: func(line string) agent.Runtime { return command.New(line) },
+		Notify: a.progress(),
+		Runtime: func(line string) agent.Runtime {
+			return &command.Runtime{Line: line, Path: a.getenv("PATH"), Home: a.getenv("HOME")}
+		},
 	})
 }
 

@@ -31,6 +31,7 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64) (run.Run, error
 	} else if ok && !c.Released {
 		return run.Run{}, heldOnForge(issue, c)
 	}
+	e.warnDirty(ctx, r)
 	start := e.Clock.Now()
 	lease, r, err := e.Store.Claim(ctx, e.Holder, r, run.LeaseTTL)
 	if err != nil {
@@ -39,6 +40,20 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64) (run.Run, error
 	return e.driveUnder(ctx, t, r, lease, start, func(h *hold, r run.Run) (run.Run, error) {
 		return e.claimed(h, r, base)
 	})
+}
+
+// warnDirty says that what is not committed in the operator's work tree is not part of the base.
+func (e *Engine) warnDirty(ctx context.Context, r run.Run) {
+	if e.Worktree == "" {
+		return
+	}
+	dirty, err := e.Git.At(e.Worktree).Status(ctx)
+	switch {
+	case err != nil:
+		e.say(r, "warning", "the work tree %s could not be looked at: %v", e.Worktree, err)
+	case len(dirty) > 0:
+		e.say(r, "warning", "%s has uncommitted changes (%d files, the first is %q); the agent starts from the last commit, without them", e.Worktree, len(dirty), dirty[0])
+	}
 }
 
 // claimed saves the claim with its effects before anything is written to the forge.

@@ -53,6 +53,14 @@ func (e *Engine) spent(r run.Run) run.Event {
 	}
 }
 
+// hopeless parks a run whose next attempt would end as this one did.
+func (e *Engine) hopeless(r run.Run, reason string) run.Event {
+	return run.ParkedBecause{
+		Reason: reason, Next: "interlock logs " + r.ID + ", then type the command again with another --command",
+		Exit: run.ExitFailed, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
+	}
+}
+
 func (e *Engine) room(r run.Run) (sandbox.Room, error) {
 	dir, err := freeDir(filepath.Join(e.State, "work", r.ID), fmt.Sprint(r.Attempt+1))
 	if err != nil {
@@ -269,27 +277,27 @@ func (e *Engine) stopped(h *hold, r run.Run, head git.Commit, cause error) (run.
 
 // judge decides what an attempt was worth, by how the session ended and by what is there.
 func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, error) {
-	fail := func(final bool, findings, format string, args ...any) (run.Run, error) {
+	fail := func(findings, format string, args ...any) (run.Run, error) {
 		reason := fmt.Sprintf("attempt %d: ", r.Attempt) + fmt.Sprintf(format, args...)
 		e.say(r, "attempt failed", "%s", reason)
 		tip := ""
 		if ok, err := e.repo.IsAncestor(h.live, r.Base.Commit.Hash, head.Hash); err == nil && ok {
 			tip = head.Hash
 		}
-		return h.apply(r, run.Failed{Reason: reason, Findings: findings, Tip: tip, Final: final})
+		return h.apply(r, run.Failed{Reason: reason, Findings: findings, Tip: tip})
 	}
 	res := s.result
 	switch {
 	case res.Why == "total":
-		return fail(false, fmt.Sprintf("You were ended after %s. Do less, and finish.", r.Plan.AgentTotal), "the agent was ended after %s", r.Plan.AgentTotal)
+		return fail(fmt.Sprintf("You were ended after %s. Do less, and finish.", r.Plan.AgentTotal), "the agent was ended after %s", r.Plan.AgentTotal)
 	case res.Why == "idle":
-		return fail(false, fmt.Sprintf("You were ended after %s without output or a change.", r.Plan.AgentIdle), "the agent was ended after %s without output or a change", r.Plan.AgentIdle)
+		return fail(fmt.Sprintf("You were ended after %s without output or a change.", r.Plan.AgentIdle), "the agent was ended after %s without output or a change", r.Plan.AgentIdle)
 	case res.Exit == 127:
-		return fail(true, "", "the agent's command was not found (exit 127): %s", r.Plan.Command)
+		return h.apply(r, e.hopeless(r, "the agent's command was not found (exit 127): "+r.Plan.Command))
 	case res.Exit == 126:
-		return fail(true, "", "the agent's command cannot be executed (exit 126): %s", r.Plan.Command)
+		return h.apply(r, e.hopeless(r, "the agent's command cannot be executed (exit 126): "+r.Plan.Command))
 	case res.Exit != 0:
-		return fail(false, fmt.Sprintf("You ended with exit code %d %s. What you had done is in the workspace.", res.Exit, res.Signal), "the agent ended with exit %d %s", res.Exit, res.Signal)
+		return fail(fmt.Sprintf("You ended with exit code %d %s. What you had done is in the workspace.", res.Exit, res.Signal), "the agent ended with exit %d %s", res.Exit, res.Signal)
 	}
 	base := r.Base.Commit
 	onBase, err := e.repo.IsAncestor(h.live, base.Hash, head.Hash)
@@ -298,9 +306,9 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 	}
 	switch {
 	case !onBase:
-		return fail(false, fmt.Sprintf("Your branch is not built on the base commit %s. Do not rewrite what was there.", base.Hash), "the work is not built on its base")
+		return fail(fmt.Sprintf("Your branch is not built on the base commit %s. Do not rewrite what was there.", base.Hash), "the work is not built on its base")
 	case head.Tree == base.Tree:
-		return fail(false, "You changed nothing. The issue asks for a change.", "the agent changed nothing")
+		return fail("You changed nothing. The issue asks for a change.", "the agent changed nothing")
 	}
 	e.say(r, "delivered", "attempt %d brought %.12s", r.Attempt, head.Hash)
 	return h.apply(r, run.Delivered{Head: run.Commit{Hash: head.Hash, Tree: head.Tree}})

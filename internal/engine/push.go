@@ -72,18 +72,18 @@ func (e *Engine) claimLost(r run.Run, why string) run.Event {
 // freeBranch returns the first of the run's branch names that is absent, at the head already (our
 // push whose answer was lost), or where we left it. What others put there is never moved.
 func (e *Engine) freeBranch(ctx context.Context, r run.Run) (branch, old string, err error) {
-	refs, err := e.Git.LsRemote(ctx, e.Forge.Remote(), "refs/heads/"+r.Branch+"*")
+	names := []string{"refs/heads/" + r.Branch}
+	for i := 2; i <= branchNames; i++ {
+		names = append(names, fmt.Sprintf("refs/heads/%s-%d", r.Branch, i))
+	}
+	refs, err := e.Git.LsRemote(ctx, e.Forge.Remote(), names...)
 	if err != nil {
 		return "", "", fmt.Errorf("%w: list branches: %w", forge.ErrUnknown, err)
 	}
-	for i := 1; i <= branchNames; i++ {
-		name := r.Branch
-		if i > 1 {
-			name = fmt.Sprintf("%s-%d", r.Branch, i)
-		}
-		at, there := refs["refs/heads/"+name]
-		if !there || at == r.Head.Hash || i == 1 && r.Pushed != "" && at == r.Pushed {
-			return name, at, nil
+	for i, name := range names {
+		at, there := refs[name]
+		if !there || at == r.Head.Hash || i == 0 && r.Pushed != "" && at == r.Pushed {
+			return strings.TrimPrefix(name, "refs/heads/"), at, nil
 		}
 	}
 	return "", "", &Refusal{

@@ -106,7 +106,7 @@ func (e *Engine) ended(r run.Run) error {
 }
 
 func (e *Engine) keptWork(r run.Run) string {
-	if r.Tip == "" {
+	if r.Tip == "" || r.Tip == r.Base.Commit.Hash {
 		return "the repository is as it was"
 	}
 	return fmt.Sprintf("the work is kept: git --git-dir %s show %s", quote(e.repo.Dir()), r.Tip)

@@ -38,7 +38,10 @@ func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
 	if err != nil {
 		return r, fmt.Errorf("check %s: %w", r.Head.Hash, err)
 	}
-	r, err = h.apply(r, run.Verified{Verdict: v})
+	r, err = h.apply(r, run.Verified{
+		Verdict: v, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
+		Next: fmt.Sprintf("git --git-dir %s show %s", quote(e.repo.Dir()), r.Head.Hash),
+	})
 	if err != nil {
 		return r, err
 	}

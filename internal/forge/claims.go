@@ -161,13 +161,16 @@ func (c *Claims) look(ctx context.Context, issue int64, hash string) (Claim, boo
 	if err != nil {
 		commit, err = c.Repo.FetchRef(ctx, c.Remote, cl.Ref, seenPrefix+strconv.FormatInt(issue, 10))
 	}
-	if errors.Is(err, git.ErrNoRef) {
-		// Gone since it was listed, or a fetch of it leaves no commit: it must not pass for free.
+	if errors.Is(err, git.ErrNoRef) || err == nil && commit.Hash != hash {
+		// It moved or went since it was listed, or it is no commit: that must not pass for free.
 		now, err := c.remote(ctx, cl.Ref)
-		if err != nil || now[cl.Ref] == "" {
+		if err != nil {
 			return Claim{}, false, err
 		}
-		cl.Hash, cl.Damage = now[cl.Ref], "it is not a commit, or the remote is shallow"
+		if now[cl.Ref] != hash {
+			return c.look(ctx, issue, now[cl.Ref])
+		}
+		cl.Damage = "it is not a commit, or the remote is shallow"
 		return cl, true, nil
 	}
 	if err != nil {

@@ -157,9 +157,11 @@ func (g *Git) Run(ctx context.Context, c Command) (Output, error) {
 func (g *Git) prepare(c Command) *exec.Cmd {
 	argv := slices.Concat([]string{g.program}, closed, c.Args)
 	if c.limit > 0 {
-		// ulimit -f counts blocks of 512 bytes (POSIX). git starts a shell for each local
-		// transport as well, so that this one is nothing new.
-		script := fmt.Sprintf(`ulimit -c 0; ulimit -f %d && exec "$@"`, (c.limit+511)/512)
+		// ulimit -f counts blocks of 512 bytes (POSIX); a limit that is lower already stays.
+		// With the signal ignored the write over the bound fails, and git says so. git starts a
+		// shell for each local transport as well, so that this one is nothing new.
+		script := fmt.Sprintf(`n=%d; trap '' XFSZ; { ulimit -f $n || test "$(ulimit -f)" -lt $n; } 2>/dev/null && exec "$@"`,
+			(c.limit+511)/512)
 		argv = slices.Concat([]string{"/bin/sh", "-c", script, "sh"}, argv)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)

@@ -109,6 +109,10 @@ func (r *Repo) FetchRef(ctx context.Context, remote, ref, into string) (Commit, 
 	}
 	defer r.drop(ctx, fresh)
 	c, err := r.Resolve(ctx, fresh)
+	if errors.Is(err, ErrNoCommit) && strings.Contains(out.Stderr, "shallow") {
+		return Commit{}, fmt.Errorf("%w: %s is a shallow clone, which cannot be fetched from whole; run git fetch --unshallow there: %s",
+			ErrRefused, Escape(remote), out.Stderr)
+	}
 	if errors.Is(err, ErrNoCommit) {
 		return Commit{}, noRef(ref, remote, out.Stderr)
 	}
@@ -129,7 +133,7 @@ func noRef(ref, remote, said string) error {
 
 func fetchArgs(uploadPack, url, from, into string) []string {
 	return []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
-		"--no-auto-maintenance", "--no-show-forced-updates", "--no-prune", "--upload-pack=" + uploadPack, "--",
+		"--no-auto-maintenance", "--no-prune", "--upload-pack=" + uploadPack, "--",
 		url, from + ":" + into}
 }
 

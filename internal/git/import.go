@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -134,12 +133,12 @@ func (q *Repo) receive(ctx context.Context, spec ImportSpec, args []string) (Com
 	return c, err
 }
 
-// overLimit is what git says when index-pack met the kernel's bound (signal 25 is SIGXFSZ).
-var overLimit = regexp.MustCompile(`(?:index-pack|unpack-objects) died of signal 25|File too large`)
+// overLimit is what git says when a write met the kernel's bound.
+const overLimit = "File too large"
 
 func importFailure(err error, max int64) error {
 	var failed *Error
-	if errors.As(err, &failed) && failed.Err == nil && overLimit.MatchString(failed.Stderr) {
+	if errors.As(err, &failed) && failed.Err == nil && strings.Contains(failed.Stderr, overLimit) {
 		return fmt.Errorf("%w: its pack has more than %d bytes: %w", ErrTooBig, max, err)
 	}
 	return remoteFailure(err)

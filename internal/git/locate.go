@@ -21,7 +21,8 @@ type Location struct {
 }
 
 // Locate finds the repository that path is in. Subdirectories, symbolic links, linked work trees
-// and bind mounts of one repository give one Key. ErrNotRepository.
+// and bind mounts of one repository give one Key. ErrNotRepository; ErrRefused when its objects are
+// named by another hash than SHA-1.
 func (g *Git) Locate(ctx context.Context, path string) (Location, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -34,6 +35,14 @@ func (g *Git) Locate(ctx context.Context, path string) (Location, error) {
 	common, err := g.askPath(ctx, abs, "--git-common-dir")
 	if err != nil {
 		return Location{}, err
+	}
+	format, err := g.askPath(ctx, abs, "--show-object-format")
+	if err != nil {
+		return Location{}, err
+	}
+	if format != "sha1" {
+		return Location{}, fmt.Errorf("%w: the repository at %s names objects by %s; only sha1 is supported",
+			ErrRefused, Escape(abs), Escape(format))
 	}
 	if common, err = filepath.EvalSymlinks(common); err != nil {
 		return Location{}, fmt.Errorf("%w: %s: %w", ErrNotRepository, Escape(abs), err)

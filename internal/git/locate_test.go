@@ -128,3 +128,12 @@ func TestLocateANewRepositoryInTheSamePlace(t *testing.T) {
 		t.Error("the key of a removed repository was given again")
 	}
 }
+
+func TestLocateRefusesSHA256(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	raw(t, dir, "init", "-q", "--object-format=sha256")
+	if _, err := find(t).Locate(t.Context(), dir); !errors.Is(err, git.ErrRefused) {
+		t.Error(err)
+	}
+}

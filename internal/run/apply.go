@@ -223,9 +223,6 @@ func (r *Run) failed(e Failed) error {
 	}
 	r.State, r.Findings, r.Reason, r.Effects, r.Running = Implementing, e.Findings, e.Reason, nil, false
 	r.tip(e.Tip)
-	if e.Final {
-		r.Spent = max(r.Spent, r.Plan.Attempts)
-	}
 	return nil
 }
 
@@ -247,6 +244,7 @@ func (r *Run) verified(e Verified) error {
 	}
 	r.State, r.Reason, r.Findings = Landing, "the checks passed", ""
 	if r.Plan.Lane == LaneBuild {
+		r.Precond, r.Next = e.Precond, e.Next
 		r.note("built", fmt.Sprintf("Built %s on %s; the checks passed. Lane build: nothing was pushed.", v.Head.Hash, r.Base.Branch))
 		r.giveBack()
 		return nil

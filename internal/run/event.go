@@ -52,12 +52,13 @@ type Failed struct {
 	Reason   string `json:"reason"`
 	Findings string `json:"findings"`
 	Tip      string `json:"tip"` // where the next attempt starts; "" keeps the present tip
-	Final    bool   `json:"final,omitempty"`
 }
 
 // Verified: the checks have spoken of the exact head.
 type Verified struct {
 	Verdict Verdict `json:"verdict"`
+	Precond string  `json:"precond"` // what a run that ends with the verdict depends on
+	Next    string  `json:"next"`    // where its work is found
 }
 
 // BaseMoved: the base branch has moved and the head no longer merges into it.

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// NotRun is Command.Why of a check that was not run because an earlier one failed.
+const NotRun = "not run: an earlier check failed"
+
 // Findings says in plain words what a failed verdict wants mended. It goes into the next prompt.
 func (v Verdict) Findings() string {
 	var b strings.Builder
@@ -13,6 +16,10 @@ func (v Verdict) Findings() string {
 	}
 	for _, c := range v.Commands {
 		if c.Why == "" {
+			continue
+		}
+		if c.Why == NotRun {
+			fmt.Fprintf(&b, "\nCheck `%s` was %s\n", c.Line, c.Why)
 			continue
 		}
 		fmt.Fprintf(&b, "\nCheck `%s` failed: %s\n", c.Line, c.Why)

@@ -3,13 +3,17 @@ package sandbox_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"interlock/internal/sandbox"
 )
@@ -22,13 +26,64 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "play-engine" {
 		os.Exit(playEngine(os.Args[2]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "probe" {
+		fmt.Println(os.Args[2], probe(os.Args[2], os.Args[3:]))
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// probe tries one thing from inside a tree and says how it went: "done", or the error.
+func probe(what string, args []string) string {
+	var err error
+	switch what {
+	case "dial":
+		var c net.Conn
+		if c, err = net.DialTimeout(args[0], args[1], 5*time.Second); err == nil {
+			err = c.Close()
+		}
+	case "listen":
+		var l net.Listener
+		if l, err = net.Listen(args[0], args[1]); err == nil {
+			var c net.Conn
+			if c, err = net.Dial(args[0], args[1]); err == nil {
+				err = errors.Join(c.Close(), l.Close())
+			}
+		}
+	case "chmod":
+		err = os.Chmod(args[0], 0o700)
+	case "utime":
+		err = os.Chtimes(args[0], time.Unix(1, 0), time.Unix(1, 0))
+	case "mount":
+		err = unix.Mount("none", args[0], "tmpfs", 0, "")
+	case "bind":
+		err = unix.Mount(args[0], args[1], "", unix.MS_BIND, "")
+	case "remount":
+		err = unix.Mount("", args[0], "", unix.MS_REMOUNT|unix.MS_BIND, "")
+	case "umount":
+		err = unix.Unmount(args[0], unix.MNT_DETACH)
+	case "unshare":
+		err = unix.Unshare(unix.CLONE_NEWUSER)
+	case "unlink":
+		err = os.Remove(args[0])
+	case "truncate":
+		err = os.Truncate(args[0], 0)
+	case "append":
+		err = os.WriteFile(args[0], []byte("planted"), 0o600)
+	case "read":
+		_, err = os.ReadFile(args[0])
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return "done"
 }
 
 // engineOrder is what the played engine starts.
 type engineOrder struct {
 	Spec     sandbox.Spec
 	NoCgroup bool
+	NoStart  bool
 }
 
 // playEngine starts the session of an order file, prints its identity, and then just lives.
@@ -49,8 +104,10 @@ func playEngine(path string) int {
 	if err != nil {
 		panic(err)
 	}
-	if err := s.Start(); err != nil {
-		panic(err)
+	if !o.NoStart {
+		if err := s.Start(); err != nil {
+			panic(err)
+		}
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(s.Identity()); err != nil {
 		panic(err)

@@ -220,7 +220,7 @@ func (s *Session) Start() error {
 func (s *Session) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	json.NewEncoder(s.control).Encode("stop") // when this fails the supervisor is gone already
+	json.NewEncoder(s.control).Encode("stopped") // when this fails the supervisor is gone already
 }
 
 // Wait returns when the whole tree is gone and that is confirmed. When ctx ends first, the tree

@@ -29,7 +29,7 @@ type supervisor struct {
 	facts    Facts
 	id       Identity
 	status   *json.Encoder
-	commands chan string // "go", "stop", "engine gone"
+	commands chan string // "go", or why to end: "stopped", "engine gone"
 	tree     *tree
 	log      *sessionLog
 	changed  atomic.Int64 // boot time of the last change in a watched directory
@@ -39,8 +39,10 @@ type supervisor struct {
 func superviseMain() int {
 	// bubblewrap dies with the thread that started it, so that thread must live as long as this.
 	runtime.LockOSThread()
-	unix.CloseOnExec(3)
-	unix.CloseOnExec(4)
+	// Also what the engine itself inherited from the operator's shell must not reach the tree.
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return report("supervise", err)
+	}
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTSTP)
 	s := &supervisor{status: json.NewEncoder(os.NewFile(4, "status")), commands: make(chan string, 4)}
 	control := bufio.NewReader(os.NewFile(3, "control"))
@@ -116,7 +118,7 @@ func (s *supervisor) listen(control *bufio.Reader) {
 	signal.Notify(term, unix.SIGTERM)
 	go func() {
 		for range term {
-			s.post("stop")
+			s.post("stopped")
 		}
 	}()
 	for {
@@ -148,16 +150,17 @@ func (s *supervisor) run() int {
 		began = bootTime()
 		why = s.work(began)
 	}
+	s.finish()
 	if why == "setup" {
-		return s.finish(message{Setup: s.tree.trouble()})
+		s.say(message{Setup: s.tree.trouble()})
+		return 1
 	}
-	r := Result{Exit: -1, Why: why}
-	return s.finish(message{Result: &r}, func() {
-		if why == "exit" {
-			r.Exit, r.Signal = s.tree.status()
-		}
-		r.Dropped, r.Took = s.log.dropped(), bootTime()-began
-	})
+	r := Result{Exit: -1, Why: why, Tree: s.tree.proof(), Dropped: s.log.dropped(), Took: bootTime() - began}
+	if why == "exit" {
+		r.Exit, r.Signal = s.tree.status()
+	}
+	s.say(message{Result: &r})
+	return 0
 }
 
 // work starts the command and returns why it must end or has ended.
@@ -209,9 +212,10 @@ func (s *supervisor) overdue(began time.Duration) string {
 	return ""
 }
 
-// finish ends whatever is left of the tree, always, also after a normal exit; then it says how
-// that was confirmed. It does not give up: a process that cannot be killed now may die later.
-func (s *supervisor) finish(m message, fill ...func()) int {
+// finish ends whatever is left of the tree, always, also after a normal exit. It does not give
+// up: a process that cannot be killed now may die later. The end is then recorded, before anyone
+// is told of it.
+func (s *supervisor) finish() {
 	s.say(message{Ending: true})
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		ctx, cancel := context.WithTimeout(context.Background(), endBound)
@@ -222,20 +226,12 @@ func (s *supervisor) finish(m message, fill ...func()) int {
 		}
 		time.Sleep(pause)
 	}
-	s.log.close()
-	for _, f := range fill {
-		f()
-	}
-	if m.Result != nil {
-		m.Result.Tree = s.tree.proof()
-	}
 	if s.id.Record != "" {
 		if err := writeRecord(s.id); err != nil {
 			s.log.note("the end could not be recorded: " + err.Error())
 		}
 	}
-	s.say(m)
-	return 0
+	s.log.close()
 }
 
 // writeRecord leaves the confirmation where End finds it; a half-written one proves nothing.

@@ -246,7 +246,17 @@ func (t *tree) trouble() string {
 	if t.err != nil {
 		return t.err.Error()
 	}
-	return tail(t.log.path, t.offset)
+	if text := tail(t.log.path, t.offset); text != "" {
+		return text
+	}
+	return "bubblewrap ended without a word: " + describe(t.ws)
+}
+
+func describe(ws syscall.WaitStatus) string {
+	if ws.Signaled() {
+		return unix.SignalName(ws.Signal())
+	}
+	return fmt.Sprintf("exit %d", ws.ExitStatus())
 }
 
 // status is main's exit code, or -1 and the signal. bubblewrap tells a signal as 128 plus its

@@ -85,6 +85,9 @@ func execMain(args []string) error {
 	if len(args) < 1 {
 		return errors.New("wants a policy file")
 	}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("descriptors: %w", err)
+	}
 	b, err := os.ReadFile(args[0])
 	if err != nil {
 		return err

@@ -40,19 +40,19 @@ func (s *supervisor) watch(stop <-chan struct{}) {
 func fingerprint(seed maphash.Seed, dirs []string, limit int) uint64 {
 	var sum uint64
 	todo := append([]string(nil), dirs...)
-	for seen := 0; len(todo) > 0 && seen < limit; todo = todo[1:] {
-		entries := listDir(todo[0], limit-seen)
-		seen += len(entries) + 1
-		for _, name := range entries {
-			path := filepath.Join(todo[0], name)
-			var st unix.Stat_t
-			if unix.Lstat(path, &st) != nil {
-				continue
-			}
-			sum += maphash.Comparable(seed, [6]any{path, st.Ino, st.Size, st.Ctim, st.Mtim, st.Mode})
-			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-				todo = append(todo, path)
-			}
+	for seen := 0; len(todo) > 0 && seen < limit; seen++ {
+		path := todo[0]
+		todo = todo[1:]
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) != nil {
+			continue
+		}
+		sum += maphash.Comparable(seed, [6]any{path, st.Ino, st.Size, st.Ctim, st.Mtim, st.Mode})
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			continue
+		}
+		for _, name := range listDir(path, max(0, limit-seen-len(todo))) {
+			todo = append(todo, filepath.Join(path, name))
 		}
 	}
 	return sum
@@ -66,6 +66,9 @@ func listDir(dir string, limit int) []string {
 	}
 	f := os.NewFile(uintptr(fd), dir)
 	defer f.Close()
+	if limit <= 0 {
+		return nil // Readdirnames would take that for "all"
+	}
 	names, err := f.Readdirnames(limit)
 	if err != nil {
 		return nil

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -497,10 +496,7 @@ func notFound(t *testing.T, o Opened) {
 	r.ID = "run-9"
 	wantErr(t, "load", second(o.Store.Load(t.Context(), "run-9")), store.ErrNotFound)
 	wantErr(t, "history", second(o.Store.History(t.Context(), "run-9")), store.ErrNotFound)
-	_, err := o.Store.Save(t.Context(), l, r)
-	if !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDuplicate) {
-		t.Errorf("save: %v", err)
-	}
+	wantErr(t, "save of a live run", second(o.Store.Save(t.Context(), l, r)), store.ErrNotFound)
 	r.State = run.Parked
 	wantErr(t, "save", second(o.Store.Save(t.Context(), l, r)), store.ErrNotFound)
 }

@@ -197,6 +197,14 @@ func (f *Forge) fastForward(ctx context.Context, c forge.Change, tree string) er
 		return refuse(fmt.Sprintf("%s is checked out in %s, which has changes that are not committed (%s). Commit them or put them aside, then accept again",
 			git.Escape(c.Base), git.Escape(tree), names(dirty)), "git -C "+quote(tree)+" stash")
 	}
+	traits, err := f.repo.Traits(ctx, c.Proposed)
+	if err != nil {
+		return fmt.Errorf("attributes of %.12s: %w", c.Proposed, err)
+	}
+	if len(traits.LFS) > 0 { // its filter is often set up in the user's configuration, which is not read here
+		return refuse(fmt.Sprintf("it has files kept by Git LFS, which your own git must check out in %s. Merge it there and accept again",
+			git.Escape(tree)), "git -C "+quote(tree)+" merge --ff-only "+c.Proposed)
+	}
 	_, err = f.git.Run(context.WithoutCancel(ctx), git.Command{Dir: tree, Timeout: mergeTotal, Args: []string{
 		"-c", "safe.directory=*", "merge", "--ff-only", "--no-overwrite-ignore", "--quiet", c.Proposed}})
 	var failed *git.Error

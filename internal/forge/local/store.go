@@ -19,6 +19,7 @@ const (
 	editTries = 200                    // rounds of compare-and-set of one write
 	editPause = 250 * time.Millisecond // longest pause between two
 	editTotal = 60 * time.Second       // after which a write that always meets others gives up
+	editLocks = 3                      // rounds in a row that meet a lock file; git waits in each already
 	readBatch = 8 << 20                // bytes of documents read by one process
 	readLimit = readBatch + maxDocument + (1 << 20)
 )
@@ -45,11 +46,14 @@ func (f *Forge) load(ctx context.Context, prefix, file string, n int64) (entry, 
 	if e.hash == "" {
 		return entry{}, fmt.Errorf("%s %d: %w", what, n, forge.ErrNotFound)
 	}
-	read := []entry{e}
-	if err := f.read(ctx, file, read); err != nil {
-		return entry{}, err
+	e.data, err = f.repo.Blob(ctx, e.hash+":"+file, maxDocument)
+	if errors.Is(err, git.ErrNoRef) || errors.Is(err, git.ErrTooBig) {
+		return e, nil // no proper document; whoever reads it says so
 	}
-	return read[0], nil
+	if err != nil {
+		return entry{}, fmt.Errorf("read %s: %w", e.ref, err)
+	}
+	return e, nil
 }
 
 // list reads all issues or changes, lowest number first. Refs whose name is no number are not ours.
@@ -214,8 +218,8 @@ func (f *Forge) write(ctx context.Context, file string, doc any, parent, what st
 }
 
 // retry calls once until it does not meet another writer any more. Each round reads anew what it
-// decides by. Refs that always move for a minute are forge.ErrUnknown's opposite: nothing was
-// written, and the error says by what.
+// decides by. A write that never gets its turn has written nothing; the error says what is in
+// the way.
 func (f *Forge) retry(ctx context.Context, once func() error) error {
 	select {
 	case f.turn <- struct{}{}:
@@ -223,14 +227,19 @@ func (f *Forge) retry(ctx context.Context, once func() error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	begun := time.Now()
-	for try := range editTries {
+	begun, locks := time.Now(), 0
+	for try := 0; ; try++ {
 		err := once()
-		if !errors.Is(err, git.ErrStaleRef) && !errors.Is(err, git.ErrLocked) {
+		switch {
+		case errors.Is(err, git.ErrLocked):
+			locks++
+		case errors.Is(err, git.ErrStaleRef):
+			locks = 0
+		default:
 			return err
 		}
-		if try == editTries-1 || time.Since(begun) > editTotal {
-			return fmt.Errorf("other writers, or a lock left behind, are always in the way: %w", err)
+		if locks == editLocks || try == editTries || time.Since(begun) > editTotal {
+			return fmt.Errorf("nothing was written: %w", err)
 		}
 		wait := time.NewTimer(rand.N(min(editPause, 5*time.Millisecond<<min(try, 10))))
 		select {
@@ -240,7 +249,6 @@ func (f *Forge) retry(ctx context.Context, once func() error) error {
 			return ctx.Err()
 		}
 	}
-	return nil
 }
 
 // nextNumber is one more than any number in use under prefix or, for issues, under a claim: a

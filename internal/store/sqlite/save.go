@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,8 +114,12 @@ func (t *txn) updateRun(l run.Lease, next *run.Run) error {
 	old := next.Revision
 	next.Revision, next.Fence, next.Updated = old+1, l.Fence, t.wall
 	var created int64
-	if _, err := t.scan([]any{&created}, "SELECT created FROM runs WHERE id = ?", next.ID); err != nil {
+	found, err := t.scan([]any{&created}, "SELECT created FROM runs WHERE id = ?", next.ID)
+	if err != nil {
 		return err
+	}
+	if !found {
+		return t.refusal(l, *next, old)
 	}
 	next.Created = time.Unix(0, created).UTC()
 	data, err := encode(*next)
@@ -123,7 +128,7 @@ func (t *txn) updateRun(l run.Lease, next *run.Run) error {
 	}
 	if next.State.Live() {
 		if err := t.noOtherLive(*next); err != nil {
-			return errors.Join(requireHeld(t, l), err)
+			return cmp.Or(t.refusal(l, *next, old), err)
 		}
 	}
 	n, err := t.exec(`UPDATE runs SET state = ?, live = ?, revision = revision + 1, fence = ?, updated = ?, data = ?
@@ -134,12 +139,12 @@ func (t *txn) updateRun(l run.Lease, next *run.Run) error {
 		return err
 	}
 	if n != 1 {
-		return t.refusal(l, *next, old)
+		return cmp.Or(t.refusal(l, *next, old), fmt.Errorf("run %s: %w", next.ID, store.ErrStale))
 	}
 	return nil
 }
 
-// refusal says why a save matched no row. Nothing has been written.
+// refusal says why a save may match no row; nil when nothing speaks against it.
 func (t *txn) refusal(l run.Lease, next run.Run, old int64) error {
 	if err := requireHeld(t, l); err != nil {
 		return err
@@ -154,10 +159,13 @@ func (t *txn) refusal(l run.Lease, next run.Run, old int64) error {
 		return fmt.Errorf("run %s: %w", next.ID, store.ErrNotFound)
 	case repo != next.Repo || issue != next.Issue:
 		return fmt.Errorf("run %s is of %s and cannot move to %s", next.ID, store.Key(repo, issue), store.Key(next.Repo, next.Issue))
-	case fence > int64(l.Fence):
+	case fence > int64(l.Fence): // cannot be, unless the fences were put back
 		return fmt.Errorf("run %s was saved with fence %d: %w", next.ID, fence, fenced(l))
 	}
-	return fmt.Errorf("run %s is at revision %d, not %d: %w", next.ID, revision, old, store.ErrStale)
+	if revision != old {
+		return fmt.Errorf("run %s is at revision %d, not %d: %w", next.ID, revision, old, store.ErrStale)
+	}
+	return nil
 }
 
 func (t *txn) appendEvents(id string, events []run.Event) error {

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +12,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(openVariable); dir != "" {
+		os.Exit(openAndTell(dir))
+	}
 	storetest.Main(m, func(ctx context.Context, place string, clock store.Clock) (store.Store, error) {
 		return sqlite.Open(ctx, place, sqlite.Options{Clock: clock})
 	})
@@ -23,6 +27,8 @@ func TestConformance(t *testing.T) {
 		return storetest.Opened{Store: again(t), Clock: clock, Again: again, Place: dir}
 	})
 }
+
+func newClock(t *testing.T) *storetest.Clock { return storetest.NewClock(t) }
 
 // open opens a state directory and closes it when the test ends.
 func open(t *testing.T, dir string, clock store.Clock) *sqlite.Store {

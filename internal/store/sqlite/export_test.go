@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"interlock/internal/store"
+)
+
+// The names tests need to damage a state directory on purpose.
+const (
+	DatabaseName = databaseName
+	LockName     = lockName
+)
+
+// Migrations is how many there are.
+var Migrations = len(migrations)
+
+// Raw opens a database beside the driver.
+func Raw(path string) (*sql.DB, error) { return connect(path, 1, "") }
+
+// Migrate brings a raw database through a list of migrations, in its turn.
+func Migrate(ctx context.Context, path string, list []string) error {
+	s := &Store{path: path, turn: &turn{path: path + ".lock"}}
+	db, err := connect(path, 1, "")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	defer s.turn.close()
+	return s.inTurn(ctx, func() error { return fault(path, migrate(ctx, db, path, list)) })
+}
+
+// WriterExec runs a statement on the connection that writes.
+func (s *Store) WriterExec(query string) error {
+	_, err := s.write.Exec(query)
+	return err
+}
+
+// ReaderPragma reads a pragma on a connection that reads, WriterPragma on the one that writes.
+func (s *Store) ReaderPragma(name string) (v string, err error) {
+	err = s.read.QueryRow("PRAGMA " + name).Scan(&v)
+	return v, err
+}
+
+// WriterPragma is described above.
+func (s *Store) WriterPragma(name string) (v string, err error) {
+	err = s.write.QueryRow("PRAGMA " + name).Scan(&v)
+	return v, err
+}
+
+// Submit queues a write that does f while it holds the turn.
+func (s *Store) Submit(ctx context.Context, f func() error) error {
+	return s.submit(ctx, func(*txn) error { return f() })
+}
+
+var _ store.Clock = systemClock{}
