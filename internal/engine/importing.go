@@ -43,7 +43,7 @@ func (e *Engine) importFrom(h *hold, r run.Run, room sandbox.Room, dir, inside, 
 		Into: fmt.Sprintf("refs/interlock/runs/%s/%d-%s", r.ID, r.Attempt, random(4)),
 	}
 	p := sandbox.Policy{
-		Level: level, Home: room.Home(), Temp: room.Temp(), Network: "none", Dir: dir,
+		Level: level, Home: room.Home(), Temp: room.Temp(), Network: alone(level), Dir: dir,
 		Mounts: []sandbox.Mount{
 			{Source: dir, Target: inside},
 			{Source: e.repo.Objects(), Target: sandbox.ObjectsInside},
@@ -108,11 +108,19 @@ func (e *Engine) snapshot(h *hold, r run.Run, s ended, head git.Commit) (*git.Co
 	return &c, nil
 }
 
+// alone is the network of what needs none. Level none cannot take it away.
+func alone(level sandbox.Level) string {
+	if level == sandbox.None {
+		return "host"
+	}
+	return "none"
+}
+
 // runSnapshot runs our own binary in the sandbox and returns the file that holds its answer.
 func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, head git.Commit) (string, error) {
 	level := sandbox.Level(r.Plan.Sandbox)
 	p := sandbox.Policy{
-		Level: level, Home: room.Home(), Temp: room.Temp(), Dir: room.Tree(), Network: "none",
+		Level: level, Home: room.Home(), Temp: room.Temp(), Dir: room.Tree(), Network: alone(level),
 		Mounts: []sandbox.Mount{
 			{Source: s.room.Tree(), Target: sandbox.WorkspaceInside},
 			{Source: e.repo.Objects(), Target: sandbox.ObjectsInside},
