@@ -10,7 +10,7 @@ import (
 // The budgets. What is longer holds more than one idea.
 const (
 	fileLines    = 500  // every file, tests too
-	packageLines = 2000 // without tests
+	packageLines = 2000 // of code: without tests, comments and blank lines
 	functionMax  = 80   // no function, tests too
 	functionP90  = 40   // nine of ten functions, without tests
 	methodsMax   = 10   // of an interface
@@ -18,7 +18,10 @@ const (
 
 // exceptions are the things that may be over a budget, each with its reason. The number is the
 // most it may be: an exception has a budget too.
-var exceptions = map[string]exception{}
+var exceptions = map[string]exception{
+	"lines of package internal/sandbox": {2600, "one boundary: policy, confinement, supervision and proof of death share what no other package may see"},
+	"lines of package internal/git":     {2300, "one closed way to run git; its parts share the environment and the bounds"},
+}
 
 type exception struct {
 	most   int
@@ -47,7 +50,7 @@ func TestFileBudget(t *testing.T) {
 	for _, s := range files {
 		over(t, "lines of "+s.name, s.lines, fileLines)
 		if !s.test {
-			sum[s.dir] += s.lines
+			sum[s.dir] += s.code
 		}
 	}
 	for dir, n := range sum {

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,7 @@ type source struct {
 	test  bool
 	file  *ast.File
 	lines int
+	code  int // lines that are neither blank nor only a comment
 }
 
 var tree = sync.OnceValues(func() ([]source, *token.FileSet) {
@@ -40,14 +42,18 @@ var tree = sync.OnceValues(func() ([]source, *token.FileSet) {
 		if d.IsDir() || !strings.HasSuffix(base, ".go") {
 			return nil
 		}
-		f, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		slash := filepath.ToSlash(name)
 		found = append(found, source{
 			name: slash, dir: path.Dir(slash), test: strings.HasSuffix(base, "_test.go"),
-			file: f, lines: set.File(f.Pos()).LineCount(),
+			file: f, lines: set.File(f.Pos()).LineCount(), code: codeLines(string(text)),
 		})
 		return nil
 	})
@@ -56,6 +62,17 @@ var tree = sync.OnceValues(func() ([]source, *token.FileSet) {
 	}
 	return found, set
 })
+
+// codeLines counts the lines that are neither blank nor only a comment.
+func codeLines(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			n++
+		}
+	}
+	return n
+}
 
 // sources returns every Go file of the module.
 func sources(t *testing.T) ([]source, *token.FileSet) {

@@ -61,7 +61,7 @@ func fitting(t *rapid.T, r run.Run) run.Event {
 	}
 	aside := []run.Event{
 		run.Refused{Reason: "refused"}, run.TakenOver{Proof: "proof"}, run.Reconfigured{Plan: plan},
-		run.SessionStopped{Tip: hash}, run.Crashed{Tip: hash}, run.Failed{Reason: "failed", Tip: hash, Final: rapid.Bool().Draw(t, "final")},
+		run.SessionStopped{Tip: hash}, run.Crashed{Tip: hash}, run.Failed{Reason: "failed", Tip: hash},
 		run.BaseMoved{Base: base}, run.Renewed{Claim: own}, run.ParkedBecause{Reason: "parked", Silent: rapid.Bool().Draw(t, "silent")},
 		run.CanceledBy{Reason: "canceled"}, run.Accepted{Head: "merged"},
 	}
@@ -203,9 +203,6 @@ func (c *counted) session(t *rapid.T, r run.Run, e run.Event, next run.Run) {
 		c.running = false
 	case run.Crashed, run.Delivered, run.Failed, run.ParkedBecause, run.CanceledBy:
 		c.running = false
-	}
-	if final, ok := e.(run.Failed); ok && final.Final {
-		c.count = max(c.count, r.Plan.Attempts)
 	}
 	if next.Spent != c.count || next.Attempt < r.Attempt {
 		t.Fatalf("after %T: spent %d, counted %d, attempt %d", e, next.Spent, c.count, next.Attempt)
