@@ -26,6 +26,9 @@ func TestRunsInSandbox(t *testing.T) {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
 			if err := facts.Check(level); err != nil {
+				if os.Getenv("INTERLOCK_CI") != "" {
+					t.Fatalf("this may not be skipped in CI: %v", err)
+				}
 				t.Skipf("not tried: %v", err)
 			}
 			dir := place(t, "my agent's.sh")
