@@ -195,7 +195,7 @@ func TestSnapshotRunsNothingOfTheWorkspace(t *testing.T) {
 		script(t, filepath.Join(tree, ".git/hooks", hook), "touch "+marker)
 	}
 	write(t, filepath.Join(tree, ".git/info/attributes"), "* filter=evil\n")
-	write(t, filepath.Join(tree, ".gitattributes"), "* filter=evil diff=evil\n")
+	write(t, filepath.Join(tree, ".gitattributes"), "*.bat text eol=crlf\n* filter=evil diff=evil\n")
 	write(t, filepath.Join(tree, ".git/info/exclude"), "*\n")
 	write(t, filepath.Join(tree, "a.txt"), "changed\n")
 	spec, hash, changed := snapshot(t, r, tree, base)
