@@ -17,7 +17,7 @@ import (
 
 // open begins a new run: it looks at the issue and the base, takes the lease together with the
 // run's row, and drives the run.
-func (e *Engine) open(ctx context.Context, t *task, issue int64) (run.Run, error) {
+func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) (run.Run, error) {
 	r, err := e.draft(ctx, t, issue)
 	if err != nil {
 		return run.Run{}, err
@@ -25,6 +25,14 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64) (run.Run, error
 	base, err := e.findBase(ctx, t.Base, r.ID)
 	if err != nil {
 		return run.Run{}, err
+	}
+	inherit(&r, last, base)
+	if r.Spent >= r.Plan.Attempts {
+		return run.Run{}, &Refusal{
+			Exit: run.ExitRefused, What: fmt.Sprintf("all %d attempts for issue %d are spent, the last by run %s: %s", r.Spent, issue, last.ID, last.Reason),
+			Safe: "nothing was started; its work is kept", NotStarted: true,
+			Next: fmt.Sprintf("type the command again with --attempts %d, or with another agent or other checks", r.Spent+3),
+		}
 	}
 	if c, ok, err := e.claims.Read(ctx, issue); err != nil {
 		return run.Run{}, fmt.Errorf("read the claim of issue %d: %w", issue, err)
@@ -68,6 +76,24 @@ func (e *Engine) claimed(h *hold, r run.Run, base run.Base) (run.Run, error) {
 	e.say(r, "claimed", "claiming %q on base %s at %.12s", r.Task.Title, base.Branch, base.Commit.Hash)
 	failpoint("claim-saved")
 	return r, nil
+}
+
+// inherit carries over what the last run of the issue spent, where the same agent is to try the
+// same thing again by the same rules: a new run never resets a budget. On the same base it goes on from the work
+// that is there.
+func inherit(r, last *run.Run, base run.Base) {
+	if last == nil || last.State != run.Parked || last.Task.Digest != r.Task.Digest {
+		return
+	}
+	before := last.Plan
+	before.Attempts = r.Plan.Attempts
+	if !samePlan(before, r.Plan) {
+		return
+	}
+	r.Spent = last.Spent
+	if last.Base.Commit == base.Commit {
+		r.Tip, r.Findings = last.Tip, last.Findings
+	}
 }
 
 // heldOnForge says that the claim ref of an issue is another installation's.
@@ -264,26 +290,22 @@ func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from 
 	if r, err = e.recover(h, r); err != nil || !r.State.Live() {
 		return r, err
 	}
-	if t != nil && !samePlan(t.Plan, r.Plan) {
+	if t == nil {
+		return r, nil // nothing is begun any more, only ended
+	}
+	if !samePlan(t.Plan, r.Plan) {
 		if r, err = h.apply(r, run.Reconfigured{Plan: t.Plan}); err != nil {
 			return r, err
 		}
 	}
 	if r.State == run.Queued {
-		base, err := e.findBase(ctx, baseOf(t), r.ID)
+		base, err := e.findBase(ctx, t.Base, r.ID)
 		if err != nil {
 			return r, err
 		}
 		return e.claimed(h, r, base)
 	}
 	return e.reclaim(h, r)
-}
-
-func baseOf(t *task) string {
-	if t == nil {
-		return ""
-	}
-	return t.Base
 }
 
 // reclaim verifies, before anything else, that the claim on the forge is still ours, and writes

@@ -147,7 +147,7 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 		Limits: sandbox.Limits{Total: r.Plan.AgentTotal, Idle: r.Plan.AgentIdle, Log: run.LogBytes},
 	}
 	h.within(r.Plan.AgentTotal + run.AgentStartup)
-	e.say(r, "agent", "attempt %d of %d: %s starts, sandbox %s", r.Attempt, r.Plan.Attempts, t.agent.Name(), r.Plan.Sandbox)
+	e.say(r, "agent", "attempt %d (%d of %d spent): %s starts, sandbox %s", r.Attempt, r.Spent, r.Plan.Attempts, t.agent.Name(), r.Plan.Sandbox)
 	res, err := e.runSession(h, &r, &s, spec)
 	if err != nil {
 		return ended{}, r, err

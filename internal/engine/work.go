@@ -109,7 +109,7 @@ func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (run.Run, e
 			return *last, err
 		}
 	}
-	return e.open(ctx, t, issue)
+	return e.open(ctx, t, issue, last)
 }
 
 // last returns the newest run of an issue, nil if there is none.
