@@ -103,6 +103,7 @@ func picture(r run.Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\tstate    %s: %s\n", r.State, r.Reason)
 	fmt.Fprintf(&b, "\tat       tip %q head %q pushed %q change %d claim %q\n", r.Tip, r.Head.Hash, r.Pushed, r.Change, r.Claim.Hash)
+	fmt.Fprintf(&b, "\tplan     %s %q\n", r.Plan.Lane, r.Plan.Checks)
 	fmt.Fprintf(&b, "\tattempt  %d, %d of %d spent", r.Attempt, r.Spent, r.Plan.Attempts)
 	if r.Running {
 		b.WriteString(", running")
