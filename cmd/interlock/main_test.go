@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	if os.Getenv(serve) != "" {
-		os.Exit(interlock(os.Args[1:]))
+		os.Exit(cli.Process(os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }

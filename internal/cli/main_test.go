@@ -1,9 +1,7 @@
 package cli_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,14 +20,7 @@ func TestMain(m *testing.M) {
 	if code, handled := cli.Reenter(os.Args[1:]); handled {
 		os.Exit(code)
 	}
-	testscript.Main(m, map[string]func(){"interlock": func() {
-		env, err := cli.System()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-		os.Exit(cli.Main(context.Background(), env, os.Args[1:]))
-	}})
+	testscript.Main(m, map[string]func(){"interlock": func() { os.Exit(cli.Process(os.Args[1:])) }})
 }
 
 // TestScripts runs whole commands, each in a process of its own.

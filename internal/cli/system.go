@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"interlock/internal/engine"
@@ -29,4 +32,38 @@ func System() (Env, error) {
 		Dir: dir, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now,
 		Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
 	}, nil
+}
+
+// Process is the whole program but for its exit: it runs one command line with this process's
+// environment and signals, and returns the exit code.
+func Process(args []string) int {
+	if code, handled := Reenter(args); handled {
+		return code
+	}
+	env, err := System()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "interlock:", err)
+		return 2
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	stopWhenAsked(cancel)
+	return Main(ctx, env, args)
+}
+
+// stopWhenAsked ends the context at the first signal, and the process at the second. The engine
+// can be killed at any moment without losing anything; a clean stop only saves the next one work.
+func stopWhenAsked(cancel context.CancelCauseFunc) {
+	asked := make(chan os.Signal, 2)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup means that it is to go on
+		signal.Notify(asked, syscall.SIGHUP)
+	}
+	go func() { // lives as long as the process
+		<-asked
+		fmt.Fprintln(os.Stderr, "interlock: stopping, everything is kept; once more stops at once")
+		cancel(ErrInterrupted)
+		<-asked
+		os.Exit(130)
+	}()
 }

@@ -28,7 +28,7 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64) (run.Run, error
 	}
 	if c, ok, err := e.claims.Read(ctx, issue); err != nil {
 		return run.Run{}, fmt.Errorf("read the claim of issue %d: %w", issue, err)
-	} else if ok && !c.Released {
+	} else if ok && !c.Free() {
 		return run.Run{}, heldOnForge(issue, c)
 	}
 	e.warnDirty(ctx, r)
@@ -292,18 +292,47 @@ func (e *Engine) reclaim(h *hold, r run.Run) (run.Run, error) {
 	if r.State == run.Claiming {
 		return r, nil // the claim effect itself probes
 	}
-	c, err := e.claims.Take(h.live, r.Issue, r.Claim.Nonce, holderName(e.Holder))
-	var held *forge.HeldError
-	if errors.As(err, &held) || errors.Is(err, forge.ErrLost) {
-		return h.apply(r, run.ParkedBecause{
-			Reason: fmt.Sprintf("the claim went to somebody else while nobody held the run: %v", err),
-			Next:   "interlock show " + r.ID, Exit: run.ExitLost, Silent: true,
-		})
+	c, err := e.renew(h.live, r)
+	if errors.Is(err, forge.ErrLost) {
+		return h.apply(r, e.claimLost(r, err.Error()))
 	}
 	if err != nil {
 		return r, fmt.Errorf("verify the claim of issue %d: %w", r.Issue, err)
 	}
-	return h.apply(r, run.Renewed{Claim: claimOf(c)})
+	return h.apply(r, run.Renewed{Claim: c})
+}
+
+// renew puts a new commit on the run's claim, if it is still ours; else forge.ErrLost.
+func (e *Engine) renew(ctx context.Context, r run.Run) (run.Claim, error) {
+	c, err := e.mine(ctx, r)
+	if err != nil {
+		return run.Claim{}, err
+	}
+	c, err = e.claims.Renew(ctx, c, holderName(e.Holder))
+	return claimOf(c), err
+}
+
+// mine returns the run's claim as it is on the forge now, if it is ours; else forge.ErrLost. A
+// ref that was wiped is restored, and that is said.
+func (e *Engine) mine(ctx context.Context, r run.Run) (forge.Claim, error) {
+	known := forge.Claim{
+		Issue: r.Issue, Ref: r.Claim.Ref, Hash: r.Claim.Hash, Nonce: r.Claim.Nonce, Generation: r.Claim.Generation,
+		Installation: e.Holder.Installation,
+	}
+	c, ok, err := e.claims.Read(ctx, r.Issue)
+	if err != nil {
+		return c, fmt.Errorf("read the claim: %w", err)
+	}
+	if !ok {
+		if c, err = e.claims.Restore(ctx, known, holderName(e.Holder)); err == nil {
+			e.say(r, "claim", "%s had been deleted on the forge; it was restored", r.Claim.Ref)
+		}
+		return c, err
+	}
+	if c.Nonce != r.Claim.Nonce || c.Installation != e.Holder.Installation || c.Released {
+		return c, fmt.Errorf("%w: it is held by %s of installation %s, generation %d", forge.ErrLost, c.Holder, c.Installation, c.Generation)
+	}
+	return c, nil
 }
 
 func claimOf(c forge.Claim) run.Claim {

@@ -72,7 +72,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		e.Notify = func(Notice) {}
 	}
 	e.claims = &forge.Claims{
-		Repo: repo, Remote: c.Forge.Remote(), Installation: c.Holder.Installation, Now: c.Clock.Wall,
+		Repo: repo, Remote: c.Forge.Remote(), Installation: c.Holder.Installation, Now: c.Clock.Wall, Git: c.Git,
 	}
 	e.tools, e.path = sandbox.Toolchains(ctx, c.Env)
 	return e, nil

@@ -230,15 +230,14 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 // renewClaim writes the next commit of the claim while a long step runs. Only the certainty that
 // the claim is somebody else's ends the step; an answer that is missing is asked for again.
 func (e *Engine) renewClaim(h *hold, r *run.Run) error {
-	c, err := e.claims.Take(h.live, r.Issue, r.Claim.Nonce, holderName(e.Holder))
-	var held *forge.HeldError
-	if errors.As(err, &held) || errors.Is(err, forge.ErrLost) {
-		h.lose(fmt.Errorf("%w: %w", forge.ErrLost, err))
+	c, err := e.renew(h.live, *r)
+	if errors.Is(err, forge.ErrLost) {
+		h.lose(err)
 	}
 	if err != nil {
 		return fmt.Errorf("renew the claim of issue %d: %w", r.Issue, err)
 	}
-	next, err := h.apply(*r, run.Renewed{Claim: claimOf(c)})
+	next, err := h.apply(*r, run.Renewed{Claim: c})
 	if err != nil {
 		return err
 	}

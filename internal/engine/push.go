@@ -31,12 +31,12 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 	if err != nil {
 		return nil, err
 	}
-	mine, ok, err := e.claims.Read(ctx, r.Issue)
-	if err != nil {
-		return nil, fmt.Errorf("read the claim: %w", err)
+	mine, err := e.mine(ctx, r)
+	if errors.Is(err, forge.ErrLost) {
+		return e.claimLost(r, err.Error()), nil
 	}
-	if !ok || mine.Nonce != r.Claim.Nonce || mine.Released {
-		return e.claimLost(r, "it is not ours any more"), nil
+	if err != nil {
+		return nil, err
 	}
 	update := git.Update{Ref: "refs/heads/" + branch, New: r.Head.Hash, Old: old}
 	claim, report, err := e.claims.PushWith(ctx, mine, holderName(e.Holder), update)
@@ -64,7 +64,7 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 
 func (e *Engine) claimLost(r run.Run, why string) run.Event {
 	return run.ParkedBecause{
-		Reason: "the claim on the forge was lost before the push: " + why,
+		Reason: "the claim on the forge was lost: " + why + "; nothing was written there after that",
 		Next:   "interlock show " + r.ID, Exit: run.ExitLost, Silent: true,
 	}
 }

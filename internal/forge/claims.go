@@ -101,6 +101,34 @@ func (c *Claims) Renew(ctx context.Context, cl Claim, holder string) (Claim, err
 	return next, err
 }
 
+// Restore puts a claim of ours back whose ref was wiped from the remote, as the child of the last
+// commit that is known, so that generations go on rising. A ref that is there is left alone and
+// returned if it is ours; else ErrLost.
+func (c *Claims) Restore(ctx context.Context, cl Claim, holder string) (Claim, error) {
+	var last error
+	for try := range claimTries {
+		pause(ctx, try)
+		cur, there, err := c.Read(ctx, cl.Issue)
+		if err != nil {
+			return Claim{}, afterPush(last, err)
+		}
+		if there {
+			return cur, c.lost(ctx, cl, cur, there)
+		}
+		next, err := c.child(ctx, cl.Issue, cl, cl.Nonce, holder, stateHeld)
+		if err != nil {
+			return Claim{}, err
+		}
+		if _, last = c.push(ctx, update(next, "")); last == nil {
+			return next, nil
+		}
+		if !again(last) {
+			break
+		}
+	}
+	return Claim{}, fmt.Errorf("restore the claim of issue %d: %w", cl.Issue, last)
+}
+
 // Release gives a claim back. It looks first: a claim that is released already, also one that
 // others have taken since, is settled; one that is not ours any more is ErrLost.
 func (c *Claims) Release(ctx context.Context, cl Claim) error {
