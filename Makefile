@@ -1,9 +1,6 @@
 # The targets of this project. `make check` is what .ci/run calls.
 GO        ?= go
 TESTFLAGS ?=
-# The packages in which a data race would break a promise.
-RACE      := ./internal/store/... ./internal/engine
-
 .DEFAULT_GOAL := help
 .PHONY: help build tools check fmt vet house test race resume clean
 
@@ -33,9 +30,11 @@ house: ## the rules of the house: layers, budgets, documents
 test: ## all tests
 	$(GO) test $(TESTFLAGS) -vet=off ./...
 
-race: ## the store and the engine under the race detector (needs a C compiler)
+race: ## the store, and a whole run through the engine, under the race detector (needs a C compiler)
 	@if command -v "$$($(GO) env CC)" >/dev/null; then \
-	  echo "$(GO) test -race $(RACE)"; CGO_ENABLED=1 $(GO) test $(TESTFLAGS) -vet=off -race $(RACE); \
+	  export CGO_ENABLED=1; set -ex; \
+	  $(GO) test $(TESTFLAGS) -vet=off -race ./internal/store/... ./internal/engine; \
+	  $(GO) test $(TESTFLAGS) -vet=off -race -run TestScripts/work ./internal/cli; \
 	elif [ -n "$$INTERLOCK_CI" ]; then echo "race: no C compiler, and this is CI: failed"; exit 1; \
 	else echo "race: SKIPPED, there is no C compiler here (install gcc)"; fi
 

@@ -175,7 +175,7 @@ func (s site) delivered(out string) {
 func TestStoppedTwice(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	cmd, _, pid := s.begin()
+	cmd, errs, pid := s.begin()
 	send(t, cmd, syscall.SIGINT)
 	for range 20 { // two signals that are pending together are one
 		time.Sleep(5 * time.Millisecond)
@@ -184,6 +184,9 @@ func TestStoppedTwice(t *testing.T) {
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
+	}
+	if strings.Contains(errs.String(), "  next: ") {
+		t.Errorf("it did not stop at once, but cleanly:\n%s", errs)
 	}
 	s.gone(pid)
 	if code, out, told := s.run(append(s.work(), "--json")...); code != 0 {

@@ -74,6 +74,7 @@ func (a *app) finish(ctx context.Context, err error) int {
 		err = a.misuse(err)
 	}
 	p := explain(ctx, err, a.args)
+	p.Next = carry(p.Next, a.args)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.json || slices.Contains(a.args, "--json") {

@@ -31,7 +31,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			t.Errorf("%s has no short description or no example", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Example) {
-			words := splitWords(line)
+			words := words(line)
 			if len(words) == 0 || words[0] != "interlock" {
 				t.Errorf("%s: the example %q is not a command of interlock", c.CommandPath(), line)
 				continue
@@ -44,19 +44,6 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			}
 		}
 	})
-}
-
-// splitWords splits a line as a shell does; it knows single quotes only.
-func splitWords(line string) []string {
-	var words []string
-	for i, part := range strings.Split(line, "'") {
-		if i%2 == 1 {
-			words = append(words, part)
-			continue
-		}
-		words = append(words, strings.Fields(part)...)
-	}
-	return words
 }
 
 func TestHelpShowsTheTables(t *testing.T) {

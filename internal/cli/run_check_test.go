@@ -80,7 +80,7 @@ func TestRequestRefused(t *testing.T) {
 			t.Errorf("%s: %v", c.names, err)
 			continue
 		}
-		if err := Check(splitWords(strings.TrimPrefix(usage.next, "interlock "))); err != nil {
+		if err := Check(words(strings.TrimPrefix(usage.next, "interlock "))); err != nil {
 			t.Errorf("%s: the next command %q would be refused: %v", c.names, usage.next, err)
 		}
 	}

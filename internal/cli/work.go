@@ -33,9 +33,10 @@ func (a *app) result(ctx context.Context, r run.Run, err error) error {
 		return err
 	}
 	res := view.ResultOf(r)
+	res.Next = carry(res.Next, a.args)
 	if err != nil { // scripts get the run as it stands, with what stopped it
 		p := explain(ctx, err, a.args)
-		res.Reason, res.Next, res.Exit = p.What, p.Next, p.Exit
+		res.Reason, res.Next, res.Exit = p.What, carry(p.Next, a.args), p.Exit
 	}
 	return a.rest(r, res)
 }
@@ -48,6 +49,10 @@ func (a *app) rest(r run.Run, res view.Result) error {
 	if a.json {
 		return text.JSON(a.env.Stdout, map[string]view.Result{"result": res})
 	}
-	_, err := io.WriteString(a.env.Stdout, view.Rest(r))
+	next := view.Next(r)
+	for i := range next {
+		next[i] = carry(next[i], a.args)
+	}
+	_, err := io.WriteString(a.env.Stdout, view.Rest(r, next...))
 	return err
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -70,7 +71,7 @@ func (r Recorded) Text() string {
 	}
 	b.WriteString("\nevents:\n")
 	for _, e := range r.History.Events {
-		fmt.Fprintf(&b, "  %s  %s\n", day(e.At), text.Line(e.Kind))
+		fmt.Fprintf(&b, "  %s  %s\n", day(e.At), text.Line(strings.TrimSpace(e.Kind+"  "+detail(e.Data))))
 	}
 	b.WriteString("effects:\n")
 	for _, e := range r.History.Effects {
@@ -85,6 +86,21 @@ func (r Recorded) Text() string {
 		fmt.Fprintf(&b, "  attempt %d  %s  %s  %s\n", s.Attempt, text.Line(s.Kind), state, text.Line(s.Log))
 	}
 	return b.String()
+}
+
+// detail is the part of an event that tells people most: which effect, or why.
+func detail(data []byte) string {
+	var e struct {
+		Key, Reason, Proof string
+		Found              bool
+	}
+	if json.Unmarshal(data, &e) != nil {
+		return "" // its kind is shown all the same
+	}
+	if e.Found {
+		e.Key += " (found there already)"
+	}
+	return e.Key + e.Reason + e.Proof
 }
 
 // work prints what a run has made so far.
@@ -130,7 +146,7 @@ func ResultOf(r run.Run) Result {
 	res := Result{
 		Issue: r.Issue, Run: r.ID, State: r.State, Change: r.Change, Head: r.Head.Hash, Branch: r.Branch,
 		Base: r.Base.Branch, BaseCommit: r.Base.Commit.Hash, Repo: r.RepoPath, Sandbox: r.Sandbox,
-		Attempts: r.Attempt, Reason: r.Reason, Next: nextCommand(r), Exit: restCode(r), Warnings: r.Warnings,
+		Attempts: r.Attempt, Reason: r.Reason, Next: Next(r)[0], Exit: restCode(r), Warnings: r.Warnings,
 	}
 	if r.Verdict != nil {
 		res.Checks = &Checks{r.Verdict.Passed, r.Verdict.Tests}
@@ -149,19 +165,23 @@ func restCode(r run.Run) int {
 	return run.ExitRefused
 }
 
-// nextCommand is what to type when a run rests.
-func nextCommand(r run.Run) string {
+// Next returns the commands to type when a run rests; the first is the one to begin with.
+func Next(r run.Run) []string {
 	switch {
 	case r.Next != "":
-		return r.Next
+		return []string{r.Next}
 	case r.State == run.InReview:
-		return fmt.Sprintf("interlock change show --repo %s %d", text.Quote(r.RepoPath), r.Change)
+		repo := text.Quote(r.RepoPath)
+		return []string{
+			fmt.Sprintf("interlock change show --repo %s %d", repo, r.Change),
+			fmt.Sprintf("interlock change accept --repo %s %d", repo, r.Change),
+		}
 	}
-	return "interlock show " + text.Quote(r.ID)
+	return []string{"interlock show " + text.Quote(r.ID)}
 }
 
-// Rest says for people how a run rests.
-func Rest(r run.Run) string {
+// Rest says for people how a run rests. next are the commands to type.
+func Rest(r run.Run, next ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "issue %d: %s", r.Issue, r.State)
 	if r.Reason != "" {
@@ -173,9 +193,9 @@ func Rest(r run.Run) string {
 	if r.Verdict != nil {
 		b.WriteString(Verdict(*r.Verdict))
 	}
-	b.WriteString("next:\n  " + text.Line(nextCommand(r)) + "\n")
-	if r.State == run.InReview {
-		fmt.Fprintf(&b, "  interlock change accept --repo %s %d\n", text.Line(text.Quote(r.RepoPath)), r.Change)
+	b.WriteString("next:\n")
+	for _, n := range next {
+		b.WriteString("  " + text.Line(n) + "\n")
 	}
 	return b.String()
 }

@@ -75,7 +75,7 @@ next:
   interlock change show --repo '/tmp/my repo' 2
   interlock change accept --repo '/tmp/my repo' 2
 `
-	if diff := cmp.Diff(want, view.Rest(reviewed())); diff != "" {
+	if diff := cmp.Diff(want, view.Rest(reviewed(), view.Next(reviewed())...)); diff != "" {
 		t.Errorf("rest (-want +got):\n%s", diff)
 	}
 }
@@ -89,7 +89,7 @@ func TestNothingHarmsATerminal(t *testing.T) {
 	r.Verdict.Why, r.Verdict.Sandbox, r.Verdict.Head.Hash = bad, bad, bad
 	r.Verdict.Commands = []run.Command{{Line: bad, Why: bad}}
 	h := store.History{
-		Events: []store.Record{{Kind: bad}}, Effects: []store.EffectRecord{{Status: bad, Effect: run.Effect{Key: bad}}},
+		Events: []store.Record{{Kind: bad, Data: []byte(`{"reason":"x\u001b[2J\u202e"}`)}}, Effects: []store.EffectRecord{{Status: bad, Effect: run.Effect{Key: bad}}},
 		Sessions: []store.Session{{Kind: bad, Log: bad}},
 	}
 	is := forge.Issue{Number: 1, Title: bad, Body: bad + "\n" + bad, State: bad, Labels: []string{bad}, Assignees: []string{bad}, Author: bad,
@@ -104,7 +104,7 @@ func TestNothingHarmsATerminal(t *testing.T) {
 		}
 	}
 	for name, got := range map[string]string{
-		"tables": tables.String(), "run": view.Recorded{Run: r, History: h}.Text(), "rest": view.Rest(r), "issue": view.Issue(is),
+		"tables": tables.String(), "run": view.Recorded{Run: r, History: h}.Text(), "rest": view.Rest(r, view.Next(r)...), "issue": view.Issue(is),
 		"change":            view.Proposal{Change: c, Verdict: r.Verdict, Patch: bad, Truncated: true}.Text(),
 		"change of another": view.Proposal{Change: c}.Text(),
 	} {
@@ -128,6 +128,21 @@ func TestAges(t *testing.T) {
 	for _, want := range []string{" 0s ago", " 59s ago", " 1h ago", " 47h ago", " 3d ago"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+}
+
+// TestEventsTellWhy: an event is shown with the effect it settled, or with its reason.
+func TestEventsTellWhy(t *testing.T) {
+	t.Parallel()
+	got := view.Recorded{Run: reviewed(), History: store.History{Events: []store.Record{
+		{Kind: "settled", Data: []byte(`{"key":"push:b:1","found":true}`)},
+		{Kind: "parked", Data: []byte(`{"reason":"no more attempts"}`)},
+		{Kind: "broken", Data: []byte(`{`)},
+	}}}.Text()
+	for _, want := range []string{"settled  push:b:1 (found there already)\n", "parked  no more attempts\n", "broken\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
 }
