@@ -161,10 +161,10 @@ func claimForced(t *testing.T, r *room) {
 	r.must(err)
 	second, err := c.Renew(r.ctx, first, "host")
 	r.must(err)
-	lost := func(name, now string) {
+	lost := func(name, now, why string) {
 		t.Helper()
 		var lost *forge.LostError
-		if _, err := c.Renew(r.ctx, second, "host"); !errors.Is(err, forge.ErrLost) || !errors.As(err, &lost) {
+		if _, err := c.Renew(r.ctx, second, "host"); !errors.Is(err, forge.ErrLost) || !errors.As(err, &lost) || !strings.Contains(lost.Why, why) {
 			t.Errorf("%s: renew: %v", name, err)
 		}
 		_, _, err := c.PushWith(r.ctx, second, "host", git.Update{Ref: "refs/heads/work", New: r.commit(c.Repo, "x")})
@@ -180,12 +180,12 @@ func claimForced(t *testing.T, r *room) {
 		}
 	}
 	r.force(c.Repo, first.Ref, first.Hash)
-	lost("moved back", first.Hash)
+	lost("moved back", first.Hash, "does not descend")
 	r.force(c.Repo, first.Ref, "")
-	lost("deleted", "")
+	lost("deleted", "", "is gone")
 	other, err := r.claims("there").Take(r.ctx, 1, "other", "host 2")
 	r.must(err)
-	lost("taken by others", other.Hash)
+	lost("taken by others", other.Hash, "claimed by host 2, generation 1")
 }
 
 // claimGarbage: what anybody wrote there is neither free nor ours, and harms nobody.
