@@ -195,10 +195,12 @@ func claimGarbage(t *testing.T, r *room) {
 	if got, _, err := fresh.Read(r.ctx, 99); err != nil || !got.Free() { // else all that follows shows nothing
 		t.Fatalf("the record that the others are made from: %+v, %v", got, err)
 	}
+	put := map[string]string{}
 	for i, g := range garbage {
 		issue := int64(100 + i)
 		hash := g.make(r, c.Repo, issue)
 		r.force(c.Repo, c.Ref(issue), hash)
+		put[c.Ref(issue)] = hash
 		got, there, err := fresh.Read(r.ctx, issue)
 		if err != nil || !there || got.Damage == "" || got.Free() {
 			t.Errorf("%s: read %+v, %v, %v", g.name, got, there, err)
@@ -210,11 +212,16 @@ func claimGarbage(t *testing.T, r *room) {
 		if strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%s: %q", g.name, err)
 		}
+		if i%9 != 0 { // they all fail alike
+			continue
+		}
 		if _, err = fresh.Renew(r.ctx, forge.Claim{Issue: issue, Nonce: "nonce"}, "host"); !errors.Is(err, forge.ErrLost) {
 			t.Errorf("%s: renew: %v", g.name, err)
 		}
-		if now := r.refs(c.Ref(issue))[c.Ref(issue)]; now != hash {
-			t.Errorf("%s: the ref was moved", g.name)
+	}
+	for ref, hash := range r.refs("refs/interlock/claims/") {
+		if put[ref] != hash && ref != c.Ref(99) {
+			t.Errorf("%s was moved to %s", ref, hash)
 		}
 	}
 }
