@@ -271,6 +271,8 @@ func (c *Claims) lost(ctx context.Context, cl, cur Claim, there bool) error {
 	switch {
 	case !there:
 		return lose("the claim ref is gone from the remote")
+	case cur.Damage != "":
+		return lose("it is held by " + cur.who())
 	case !c.ours(cur, cl.Nonce):
 		return lose(fmt.Sprintf("it is claimed by %s, generation %d", cur.who(), cur.Generation))
 	case cl.Hash == "" || cl.Hash == cur.Hash:

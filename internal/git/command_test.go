@@ -203,9 +203,9 @@ func TestErrorsAreEscapedAndTellTheCode(t *testing.T) {
 	if failed.Stderr != "a\\x1b]0;x\\x07b\nc \\xff\\u{202e}" || !strings.Contains(err.Error(), "exit code 7") {
 		t.Errorf("%q", failed.Stderr)
 	}
-	out, err := g.Run(t.Context(), git.Command{Args: shell("cat"), Stdin: []byte("in\x00put")})
-	if err != nil || string(out.Stdout) != "in\x00put" {
-		t.Errorf("%q, %v", out.Stdout, err)
+	out, err := g.Run(t.Context(), git.Command{Args: shell(`cat; printf '\033' >&2`), Stdin: []byte("in\x00put")})
+	if err != nil || string(out.Stdout) != "in\x00put" || out.Stderr != `\x1b` {
+		t.Errorf("%q, %q, %v", out.Stdout, out.Stderr, err)
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *Repo) Import(ctx context.Context, spec ImportSpec) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	unlock, err := flock(ctx, filepath.Join(r.gitDir, importFile), syscall.LOCK_SH)
+	unlock, err := r.importing(ctx, syscall.LOCK_SH)
 	if err != nil {
 		return Commit{}, err
 	}

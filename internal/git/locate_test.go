@@ -3,6 +3,7 @@ package git_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -27,6 +28,10 @@ func TestLocateGivesOneKeyForOneRepository(t *testing.T) {
 	first := locate(t, g, dir)
 	if first.Bare || first.Worktree != dir || first.CommonDir != filepath.Join(dir, ".git") || !strings.HasPrefix(first.Key, "local:") {
 		t.Fatalf("%+v", first)
+	}
+	if out, err := exec.CommandContext(t.Context(), "stat", "--format=-%i-%W.", first.CommonDir).Output(); err != nil ||
+		!strings.HasSuffix(string(out), "-0.\n") && !strings.Contains(first.Key, strings.TrimSpace(string(out))) {
+		t.Errorf("%s has not %s in it, %v", first.Key, out, err)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(dir, link); err != nil {

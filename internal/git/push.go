@@ -114,7 +114,7 @@ func judge(spec PushSpec, answers map[string]answer, out Output, err error) erro
 	if code := exitCode(err); err != nil && code <= 0 {
 		return unknown("") // ended by us or by a signal, or never started
 	}
-	if err != nil && len(answers) == 0 && nothingSent.MatchString(out.Stderr) {
+	if err != nil && len(answers) == 0 && nothingSent.MatchString(ownText(out.Stderr)) {
 		return fmt.Errorf("push to %s: %w: %w", Escape(spec.Remote), ErrRefused, err)
 	}
 	moved, there, refusals := 0, 0, []error(nil)
@@ -142,6 +142,17 @@ func judge(spec PushSpec, answers map[string]answer, out Output, err error) erro
 		return fmt.Errorf("push to %s: %w: it is at the new commit already", Escape(spec.Remote), ErrStaleRef)
 	}
 	return fmt.Errorf("push to %s: %w%s", Escape(spec.Remote), gravest(refusals), said(out.Stderr))
+}
+
+// ownText is standard error without what the other side printed, which could say anything.
+func ownText(stderr string) string {
+	var b strings.Builder
+	for line := range strings.Lines(stderr) {
+		if !strings.HasPrefix(line, "remote:") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // nothingSent are failures before any update leaves our side.

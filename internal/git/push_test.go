@@ -136,6 +136,21 @@ func TestPushIsUnknownWhenItIsCut(t *testing.T) {
 	}
 }
 
+func TestPushIsUnknownWhateverAHookSaysBeforeItDies(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	r, remote := engine(t, g), bareRemote(t)
+	script(t, filepath.Join(remote, "hooks/post-receive"),
+		"echo \"fatal: 'x' does not appear to be a git repository\"; sleep 1; kill -9 $PPID")
+	new := newCommit(t, r.Plumb, "new")
+	if _, err := push(t, r, remote, git.Update{Ref: "refs/heads/a", New: new}); !errors.Is(err, git.ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+	if refs, err := g.LsRemote(t.Context(), remote, "refs/heads/a"); err != nil || refs["refs/heads/a"] != new {
+		t.Errorf("read back: %v, %v", refs, err)
+	}
+}
+
 func TestPushRefusals(t *testing.T) {
 	t.Parallel()
 	g := find(t)

@@ -167,7 +167,7 @@ func TestWriteCommitIsReadBackByGit(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 5000)
 	when := time.Unix(1_700_000_000, 0)
 	hash, err := p.WriteCommit(t.Context(), git.CommitSpec{
-		Files: map[string][]byte{"b": []byte(big), "a-": []byte("x"), "a": nil, "ä\n": []byte("odd")},
+		Files: map[string][]byte{"b": []byte(big), "a-": []byte("x"), "a": nil, "c": []byte(big[:65535]), "ä\n": []byte("odd")},
 		When:  when, Parents: []string{head}, Message: "subject\n\nbody"})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestWriteCommitIsReadBackByGit(t *testing.T) {
 	if blob, err := p.Blob(t.Context(), hash+":a", 10); err != nil || len(blob) != 0 {
 		t.Errorf("an empty blob: %v", err)
 	}
-	if _, err := p.Blob(t.Context(), hash+":c", 10); !errors.Is(err, git.ErrNoRef) {
+	if _, err := p.Blob(t.Context(), hash+":d", 10); !errors.Is(err, git.ErrNoRef) {
 		t.Errorf("no such file: %v", err)
 	}
 	empty, err := p.WriteCommit(t.Context(), git.CommitSpec{Message: "claim"})

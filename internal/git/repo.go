@@ -20,9 +20,8 @@ type Repo struct {
 
 // Names in the directory of an engine's repository that are not git's.
 const (
-	turnFile   = "interlock-turn"   // held by fetch and workspace creation
-	importFile = "interlock-import" // held, shared, by imports
-	incoming   = "interlock-incoming"
+	readyFile = "interlock-ready" // there once the repository is made
+	incoming  = "interlock-incoming"
 )
 
 // engineConfig is written into each of the engine's repositories.
@@ -57,7 +56,7 @@ func (g *Git) Engine(ctx context.Context, dir string) (*Repo, error) {
 		return nil, err
 	}
 	defer unlock()
-	ready := filepath.Join(abs, "interlock-ready")
+	ready := filepath.Join(abs, readyFile)
 	if _, err := os.Stat(ready); err == nil {
 		return r, r.sweep()
 	}
@@ -88,7 +87,7 @@ func (r *Repo) create(ctx context.Context) error {
 
 // sweep removes what killed imports left in quarantine, when no import runs.
 func (r *Repo) sweep() error {
-	unlock, err := tryFlock(filepath.Join(r.gitDir, importFile), syscall.LOCK_EX)
+	unlock, err := tryFlock(r.Objects(), syscall.LOCK_EX)
 	if unlock == nil || err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (r *Repo) Objects() string { return filepath.Join(r.gitDir, "objects") }
 // other processes, until unlock is called. Those methods take their own locks: none of them may be
 // called while it is held. It waits as long as ctx lasts.
 func (r *Repo) Lock(ctx context.Context) (unlock func(), err error) {
-	imports, err := flock(ctx, filepath.Join(r.gitDir, importFile), syscall.LOCK_EX)
+	imports, err := r.importing(ctx, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
@@ -118,50 +117,46 @@ func (r *Repo) Lock(ctx context.Context) (unlock func(), err error) {
 	return func() { turn(); imports() }, nil
 }
 
+// The kernel locks are held on directories of the repository, not on files beside them: a lock file
+// that somebody removes by hand would let a second holder in. turn is held by fetches and workspace
+// creation, importing is shared by imports.
 func (r *Repo) turn(ctx context.Context) (unlock func(), err error) {
-	return flock(ctx, filepath.Join(r.gitDir, turnFile), syscall.LOCK_EX)
+	return flock(ctx, r.gitDir, syscall.LOCK_EX)
 }
 
-// flock takes a kernel lock on a file and waits for it as long as ctx lasts.
-func flock(ctx context.Context, path string, how int) (unlock func(), err error) {
+func (r *Repo) importing(ctx context.Context, how int) (unlock func(), err error) {
+	return flock(ctx, r.Objects(), how)
+}
+
+// flock takes a kernel lock on a directory and waits for it as long as ctx lasts.
+func flock(ctx context.Context, dir string, how int) (unlock func(), err error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 25*time.Millisecond) {
-		unlock, err := tryFlock(path, how)
+		unlock, err := tryFlock(dir, how)
 		if unlock != nil || err != nil {
 			return unlock, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("lock %s is held by another process: %w", path, context.Cause(ctx))
+			return nil, fmt.Errorf("lock %s is held by another process: %w", dir, context.Cause(ctx))
 		case <-time.After(wait):
 		}
 	}
 }
 
-// tryFlock takes a kernel lock or returns nil when it is held elsewhere. A lock on a file that was
-// removed meanwhile is worth nothing, so that the name is compared again once the lock is held.
-func tryFlock(path string, how int) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// tryFlock takes a kernel lock, or returns nil when it is held elsewhere.
+func tryFlock(dir string, how int) (unlock func(), err error) {
+	f, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-	if err == nil && sameFile(f, path) {
+	if err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err == nil {
 		return func() { _ = f.Close() }, nil
 	}
 	_ = f.Close()
-	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+		return nil, nil
 	}
-	return nil, nil
-}
-
-func sameFile(f *os.File, path string) bool {
-	held, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(path)
-	return err == nil && os.SameFile(held, named)
+	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
 // Pin creates or moves a ref of the engine's own, so that the commit is kept. ErrNoCommit.

@@ -76,8 +76,18 @@ func TestLockIsExclusiveAndWaits(t *testing.T) {
 	if _, err := r.FetchBranch(short, dir, "main", "refs/interlock/base/1"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a fetch beside the lock: %v", err)
 	}
-	if err := os.Remove(filepath.Join(r.Dir(), "interlock-turn")); err != nil {
+	// Nothing that is not git's own can be removed to let a second one in.
+	left, err := filepath.Glob(filepath.Join(r.Dir(), "interlock-*"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, path := range left {
+		must(t, os.RemoveAll(path))
+	}
+	again, cancelAgain := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancelAgain()
+	if _, err := r.Lock(again); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("locked twice: %v", err)
 	}
 	got := make(chan error, 1)
 	go func() {
@@ -122,7 +132,7 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%q: %v", remote, err)
 		}
 	}
-	odd := filepath.Join(t.TempDir(), "odd % name '$(touch x)' ä\\")
+	odd := filepath.Join(t.TempDir(), "odd %41 name '$(touch x)' ä\\")
 	raw(t, "/", "clone", "-q", dir, odd)
 	if c, err := r.FetchBranch(t.Context(), odd, "main", "refs/interlock/base/2"); err != nil || c.Hash != forced {
 		t.Errorf("an odd path: %+v, %v", c, err)

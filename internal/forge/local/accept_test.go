@@ -216,14 +216,17 @@ func TestAcceptHeadReset(t *testing.T) {
 
 func TestAcceptNotFastForward(t *testing.T) {
 	t.Parallel()
-	for name, bare := range map[string]bool{"bare": true, "checked out": false} {
+	for _, name := range []string{"bare", "checked out", "not checked out"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := repository(t, bare)
+			p := repository(t, name == "bare")
 			f := p.open()
 			c := p.proposed(f, map[string]string{"text": "base\n", "new": "new\n"})
+			if name == "not checked out" {
+				p.run("switch", "--quiet", "--create", "elsewhere")
+			}
 			p.branch("main", "main", map[string]string{"text": "base\n", "other": "other\n"})
-			if !bare {
+			if name == "checked out" {
 				p.run("reset", "--quiet", "--hard")
 			}
 			p.refuses(f, c, "cannot be fast-forwarded", "merge "+c.Proposed)

@@ -127,8 +127,8 @@ func TestDamaged(t *testing.T) {
 		_, err := f.NewIssue(t.Context(), "good", "", nil, "")
 		p.must(err)
 	}
-	good := read2(p, "refs/interlock/issues/2:issue.json")
-	blob := p.run("rev-parse", "refs/interlock/issues/2:issue.json")
+	good := blob(p, "refs/interlock/issues/2:issue.json")
+	object := p.run("rev-parse", "refs/interlock/issues/2:issue.json")
 	for name, text := range map[string]string{
 		"no JSON":       "{",
 		"empty":         "",
@@ -168,7 +168,7 @@ func TestDamaged(t *testing.T) {
 		}
 		p.run("update-ref", "refs/interlock/issues/2", old)
 	}
-	p.run("update-ref", "refs/interlock/issues/2", blob) // not even a commit
+	p.run("update-ref", "refs/interlock/issues/2", object) // not even a commit
 	if _, err := f.Issue(t.Context(), 2); !errors.As(err, new(*local.DamagedError)) {
 		t.Errorf("a blob: %v", err)
 	}
@@ -183,7 +183,64 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-func read2(p place, rev string) string {
+func TestDamagedChange(t *testing.T) {
+	t.Parallel()
+	p := repository(t, true)
+	f := p.open()
+	p.proposed(f, map[string]string{"text": "x\n"})
+	ref := "refs/interlock/changes/1"
+	good, old := blob(p, ref+":change.json"), p.at(ref)
+	for name, text := range map[string]string{
+		"no JSON":      "[",
+		"other format": strings.Replace(good, `"format": 1`, `"format": 0`, 1),
+		"other number": strings.Replace(good, `"number": 1`, `"number": 7`, 1),
+		"other state":  strings.Replace(good, `"open"`, `"ajar"`, 1),
+		"odd head":     strings.Replace(good, `"work"`, `"--upload-pack=x"`, 1),
+		"odd base":     strings.Replace(good, `"main"`, `"a b; rm"`, 1),
+		"no proposal":  strings.Replace(good, `"proposed": "`, `"proposed": "-`, 1),
+	} {
+		if text == good {
+			t.Fatalf("%s: is the good one", name)
+		}
+		p.damage(ref, text)
+		for what, do := range map[string]func() error{
+			"read":   func() error { _, err := f.Change(t.Context(), 1); return err },
+			"accept": func() error { _, err := f.Accept(t.Context(), 1); return err },
+			"close":  func() error { _, err := f.CloseChange(t.Context(), 1); return err },
+		} {
+			if err := do(); !errors.As(err, new(*local.DamagedError)) {
+				t.Errorf("%s: %s: %v", name, what, err)
+			}
+		}
+		if list, err := f.Changes(t.Context(), ""); err != nil || len(list) != 0 {
+			t.Errorf("%s: %+v, %v", name, list, err)
+		}
+		if bad, err := f.Damaged(t.Context()); err != nil || len(bad) != 1 {
+			t.Errorf("%s: %v, %v", name, bad, err)
+		}
+		p.run("update-ref", ref, old)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	p := place{TB: t}
+	for _, s := range []string{"", "plain/path-1", "a b", "it's", "a\nb", "\x1b[31m'\\x41", "\xff", "größe", "$(id)`id`", "-x"} {
+		word := local.Quote(s)
+		if strings.ContainsAny(word, "\x1b\n\xff") {
+			t.Errorf("%q cannot be shown", word)
+		}
+		out, err := shell(p, "printf %s "+word+"; printf x")
+		if s == "-x" {
+			out, err = shell(p, "printf -- %s "+word+"; printf x")
+		}
+		if err != nil || string(out) != s+"x" {
+			t.Errorf("%q as %s is %q, %v", s, word, out, err)
+		}
+	}
+}
+
+func blob(p place, rev string) string {
 	p.Helper()
 	data, err := p.git.At(p.dir).Blob(p.Context(), rev, 1<<20)
 	p.must(err)
@@ -305,7 +362,7 @@ func FuzzDecode(f *testing.F) {
 	forgeOf := p.open()
 	i, err := forgeOf.NewIssue(f.Context(), "x", "", []string{"a"}, "")
 	p.must(err)
-	f.Add(read2(p, fmt.Sprintf("refs/interlock/issues/%d:issue.json", i.Number)))
+	f.Add(blob(p, fmt.Sprintf("refs/interlock/issues/%d:issue.json", i.Number)))
 	f.Add(`{"format":1,"issue":{"number":1,"state":"open","title":"x"}}`)
 	f.Fuzz(func(t *testing.T, text string) { local.CheckIssue(text) })
 }

@@ -6,3 +6,6 @@ func CheckIssue(text string) {
 		panic("an issue without number or title is accepted")
 	}
 }
+
+// Quote makes one shell word.
+var Quote = quote

@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,16 +106,34 @@ func (p place) hook(name, script string) (undo func()) {
 	return func() { p.must(os.Remove(file)) }
 }
 
+// TestConformance leaves out the claims, which know nothing of a driver: internal/forge runs them.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	t.Run("Bare", func(t *testing.T) {
-		t.Parallel()
-		forgetest.Run(t, func(t *testing.T) forgetest.Fixture { return fixture(repository(t, true)) })
-	})
-	t.Run("WorkTree", func(t *testing.T) { // a claim does not see the difference
-		t.Parallel()
-		forgetest.RunForge(t, func(t *testing.T) forgetest.Fixture { return fixture(repository(t, false)) })
-	})
+	forgetest.RunForge(t, func(t *testing.T) forgetest.Fixture { return fixture(repository(t, false)) })
+}
+
+// The remote of an operator's repository takes claims and branches, but never the branch that is
+// checked out in it.
+func TestClaimsOnWorkTree(t *testing.T) {
+	t.Parallel()
+	p := repository(t, false)
+	repo, err := p.git.Engine(t.Context(), filepath.Join(t.TempDir(), "engine.git"))
+	p.must(err)
+	c := &forge.Claims{Repo: repo, Remote: p.open().Remote(), Installation: "here", Git: p.git}
+	cl, err := c.Take(t.Context(), 1, "nonce", "host")
+	p.must(err)
+	base, err := repo.FetchBranch(t.Context(), c.Remote, "main", "refs/interlock/base")
+	p.must(err)
+	head, err := repo.WriteCommit(t.Context(), git.CommitSpec{Parents: []string{base.Hash}, Message: "work\n"})
+	p.must(err)
+	_, _, err = c.PushWith(t.Context(), cl, "host", git.Update{Ref: "refs/heads/main", New: head, Old: base.Hash})
+	if !errors.Is(err, forge.ErrDenied) || p.at("main") != base.Hash || p.at(cl.Ref) != cl.Hash {
+		t.Errorf("push to the branch that is checked out: %v; main is at %s", err, p.at("main"))
+	}
+	next, _, err := c.PushWith(t.Context(), cl, "host", git.Update{Ref: "refs/heads/work", New: head})
+	if err != nil || p.at("work") != head || p.at(cl.Ref) != next.Hash {
+		t.Errorf("push: %v", err)
+	}
 }
 
 func fixture(p place) forgetest.Fixture {
