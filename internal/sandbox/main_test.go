@@ -54,6 +54,18 @@ func probe(what string, args []string) string {
 		err = os.Chmod(args[0], 0o700)
 	case "utime":
 		err = os.Chtimes(args[0], time.Unix(1, 0), time.Unix(1, 0))
+	case "openw":
+		var f *os.File
+		if f, err = os.OpenFile(args[0], os.O_WRONLY, 0); err == nil {
+			err = f.Close()
+		}
+	case "rechmod", "retime": // to what it is: a test that fails must not harm the machine
+		var st os.FileInfo
+		if st, err = os.Stat(args[0]); err == nil && what == "rechmod" {
+			err = os.Chmod(args[0], st.Mode())
+		} else if err == nil {
+			err = os.Chtimes(args[0], st.ModTime(), st.ModTime())
+		}
 	case "mount":
 		err = unix.Mount("none", args[0], "tmpfs", 0, "")
 	case "bind":
