@@ -162,18 +162,19 @@ func TestConfinedWritesNothingOutside(t *testing.T) {
 	must(t, os.Chmod(file, 0o640))
 	old := time.Unix(1700000000, 0)
 	must(t, os.Chtimes(file, old, old))
-	null, err := os.Stat("/dev/null")
-	must(t, err)
-	t.Cleanup(func() { os.Chmod("/dev/null", null.Mode().Perm()) })
 	var script strings.Builder
-	for _, target := range []string{"/interlock/ro/file", "/usr/bin/env", "/etc/passwd", "/interlock/bin/interlock", "/dev/null", "/dev/zero", "/interlock/single"} {
+	for _, target := range []string{"/interlock/ro/file", "/interlock/single"} {
 		for _, what := range []string{"chmod", "utime", "truncate", "append", "unlink"} {
-			if !strings.HasPrefix(target, "/dev/") || what == "chmod" || what == "utime" || what == "unlink" {
-				script.WriteString(self + what + " " + target + ";")
-			}
+			script.WriteString(self + what + " " + target + ";")
 		}
 	}
-	for _, target := range []string{"/new", "/usr/new", "/etc/new", "/interlock/new", "/interlock/ro/new", "/dev/new", "/proc/sys/kernel/hostname", "/proc/1/oom_score_adj", "/home/new"} {
+	for _, target := range []string{"/usr/bin/env", "/etc/passwd", "/interlock/bin/interlock", "/dev/null", "/dev/zero", "/dev/tty"} {
+		script.WriteString(self + "rechmod " + target + ";" + self + "retime " + target + ";")
+		if !strings.HasPrefix(target, "/dev/") {
+			script.WriteString(self + "openw " + target + ";")
+		}
+	}
+	for _, target := range []string{"/new", "/usr/interlock-new", "/etc/new", "/interlock/new", "/interlock/ro/new", "/dev/new", "/proc/sys/kernel/hostname", "/proc/1/oom_score_adj", "/home/new"} {
 		script.WriteString(self + "append " + target + ";")
 	}
 	script.WriteString(self + "append /workspace/a;" + self + "append /home/agent/b;" + self + "append /tmp/c;" + self + "append /interlock/rw/d; echo x > /dev/null && echo null works")
@@ -189,9 +190,6 @@ func TestConfinedWritesNothingOutside(t *testing.T) {
 	must(t, err)
 	if st.Mode().Perm() != 0o640 || !st.ModTime().Equal(old) || string(b) != "kept" {
 		t.Errorf("the file outside was changed: %v %v %q", st.Mode(), st.ModTime(), b)
-	}
-	if now, err := os.Stat("/dev/null"); err != nil || now.Mode() != null.Mode() || !now.ModTime().Equal(null.ModTime()) && now.ModTime().Unix() == 1 {
-		t.Errorf("/dev/null of the host was changed: %v %v", now.Mode(), err)
 	}
 }
 
@@ -263,19 +261,16 @@ func TestConfinedMountsNothing(t *testing.T) {
 
 func TestConfinedSeesNoOtherVariable(t *testing.T) {
 	t.Setenv("PLANTED_TOKEN", "secret-of-the-engine")
-	for _, level := range []sandbox.Level{sandbox.Full, sandbox.None} {
+	for level, script := range map[sandbox.Level]string{
+		sandbox.Full: "/usr/bin/env; cat /proc/*/environ | tr '\\0' '\\n'; echo end of script",
+		sandbox.None: "/usr/bin/env; echo end of script",
+	} {
 		f := inspect()
 		if level == sandbox.Full {
 			f = needFull(t)
 		}
-		_, out := newPlace(t, f, level, "/usr/bin/env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a SECRET_TOKEN; echo end of script").run()
-		lacks(t, out, "SECRET_TOKEN=planted")
-		if level == sandbox.Full {
-			lacks(t, out, "secret-of-the-engine")
-		}
-		if strings.Contains(out[:strings.Index(out, "end of script")], "PLANTED_TOKEN") && level == sandbox.Full {
-			t.Errorf("level %s: the engine's variable is inside", level)
-		}
+		_, out := newPlace(t, f, level, script).run()
+		lacks(t, out, "planted", "secret-of-the-engine", "PLANTED_TOKEN", "LD_PRELOAD")
 		if !strings.Contains(out, "GIT_AUTHOR_NAME=Interlock agent\n") || !strings.Contains(out, "TERM=dumb\n") {
 			t.Errorf("level %s:\n%s", level, out)
 		}

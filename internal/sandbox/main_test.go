@@ -54,6 +54,18 @@ func probe(what string, args []string) string {
 		err = os.Chmod(args[0], 0o700)
 	case "utime":
 		err = os.Chtimes(args[0], time.Unix(1, 0), time.Unix(1, 0))
+	case "openw":
+		var f *os.File
+		if f, err = os.OpenFile(args[0], os.O_WRONLY, 0); err == nil {
+			err = f.Close()
+		}
+	case "rechmod", "retime": // to what it is: a test that fails must not harm the machine
+		var st os.FileInfo
+		if st, err = os.Stat(args[0]); err == nil && what == "rechmod" {
+			err = os.Chmod(args[0], st.Mode())
+		} else if err == nil {
+			err = os.Chtimes(args[0], st.ModTime(), st.ModTime())
+		}
 	case "mount":
 		err = unix.Mount("none", args[0], "tmpfs", 0, "")
 	case "bind":
@@ -161,7 +173,19 @@ func (p *place) prepare() *sandbox.Session {
 	p.t.Helper()
 	s, err := sandbox.Prepare(p.t.Context(), p.facts, p.spec)
 	must(p.t, err)
+	p.endAfter(s.Identity())
 	return s
+}
+
+// endAfter ends what a failed test would leave; of a tree that is gone it changes nothing.
+func (p *place) endAfter(id sandbox.Identity) {
+	p.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if _, err := sandbox.End(ctx, id); err != nil && id.Way != "subreaper" {
+			p.t.Errorf("clean-up: %v", err)
+		}
+	})
 }
 
 // start prepares and starts.
