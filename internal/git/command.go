@@ -47,8 +47,8 @@ type Command struct {
 	Timeout   time.Duration // 0: DefaultTimeout
 	MaxOutput int64         // bytes of standard output, 0: DefaultMaxOutput
 
-	limit int64 // bytes that any file it writes may have, 0: no limit
-	cut   bool  // more output than MaxOutput is no failure: Output.cut is set
+	bounds *bounds // what it may use up, nil: no bound
+	cut    bool    // more output than MaxOutput is no failure: Output.cut is set
 }
 
 // Output is what a command printed. Stderr is escaped and holds at most 64 KiB.
@@ -156,12 +156,8 @@ func (g *Git) Run(ctx context.Context, c Command) (Output, error) {
 
 func (g *Git) prepare(c Command) *exec.Cmd {
 	argv := slices.Concat([]string{g.program}, closed, c.Args)
-	if c.limit > 0 {
-		// ulimit -f counts blocks of 512 bytes (POSIX). With the signal ignored the write over
-		// the bound fails, and git says so. git starts a shell for each local transport as
-		// well, so that this one is nothing new.
-		script := fmt.Sprintf(`trap '' XFSZ && ulimit -f %d && exec "$@"`, (c.limit+511)/512)
-		argv = slices.Concat([]string{"/bin/sh", "-c", script, "sh"}, argv)
+	if c.bounds != nil {
+		argv = slices.Concat(c.bounds.shell(), argv)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = c.Dir
@@ -176,6 +172,26 @@ func (g *Git) prepare(c Command) *exec.Cmd {
 	cmd.WaitDelay = drainDelay
 	return cmd
 }
+
+// bounds are kept by the kernel for git and each process it starts.
+type bounds struct {
+	file   int64 // bytes of any one file that is written
+	memory int64 // bytes of writable memory of any one process
+}
+
+// shell is the start of a command line that sets the bounds and becomes the rest of it. git starts a
+// shell for each local transport as well, so that needing one is nothing new. A limit that is lower
+// already stays. With the signal ignored, a write over the bound fails and git says so.
+func (b *bounds) shell() []string {
+	script := fmt.Sprintf(`trap '' XFSZ
+bound() { ulimit -S $1 $2 2>/dev/null || test "$(ulimit -H $1)" -lt $2; }
+bound -f %d && bound -d %d && exec "$@"`, (b.file+511)/512, (b.memory+1023)/1024)
+	return []string{"/bin/sh", "-c", script, "sh"}
+}
+
+// unbound stands in front of a shell command for the other side of a transport, whose bounds are
+// not ours to set.
+const unbound = `ulimit -S -f "$(ulimit -H -f)"; ulimit -S -d "$(ulimit -H -d)"; `
 
 // failure makes the error of a command that did not end well.
 func failure(c Command, out Output, err error, ctx context.Context, tooBig bool) *Error {

@@ -8,8 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"interlock/internal/git"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func find(t *testing.T) *git.Git {
 	t.Helper()

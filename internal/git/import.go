@@ -13,8 +13,11 @@ import (
 	"time"
 )
 
-// DefaultMaxPack is the bound of an import whose spec gives none, in bytes.
-const DefaultMaxPack int64 = 512 << 20
+// Bounds of an import whose spec gives none, in bytes.
+const (
+	DefaultMaxPack   int64 = 512 << 20
+	DefaultMaxMemory int64 = 1 << 30
+)
 
 // ImportSpec is the fetch of an agent's work.
 type ImportSpec struct {
@@ -25,6 +28,7 @@ type ImportSpec struct {
 	Rev        string        // "HEAD" (also for "") or a full ref name
 	Into       string        // full name of a ref that must not be there yet
 	MaxPack    int64         // bytes, 0: DefaultMaxPack
+	MaxMemory  int64         // bytes that one process of git may take to unpack it, 0: DefaultMaxMemory
 	Timeout    time.Duration // 0: DefaultTimeout
 }
 
@@ -94,7 +98,10 @@ func (r *Repo) importArgs(spec *ImportSpec) ([]string, error) {
 	if spec.MaxPack <= 0 {
 		spec.MaxPack = DefaultMaxPack
 	}
-	return fetchArgs(spec.UploadPack, url, spec.Rev, quarantined), nil
+	if spec.MaxMemory <= 0 {
+		spec.MaxMemory = DefaultMaxMemory
+	}
+	return fetchArgs(unbound+spec.UploadPack, url, spec.Rev, quarantined), nil
 }
 
 // quarantine makes a bare repository of its own that borrows from r. Its packs are on the same
@@ -117,14 +124,16 @@ func (r *Repo) quarantine(ctx context.Context) (*Repo, error) {
 }
 
 // receive fetches into the quarantine. Every object comes in one pack (unpackLimit), whose size the
-// kernel bounds; big blobs are streamed and one thread unpacks, so that memory stays bounded too.
+// kernel bounds. A small pack may unpack to any size: big blobs are streamed, the memory for all
+// else is bounded.
 func (q *Repo) receive(ctx context.Context, spec ImportSpec, args []string) (Commit, error) {
 	options := []string{"-c", "fetch.fsckObjects=true", "-c", "transfer.fsckObjects=true",
 		"-c", "fetch.unpackLimit=1", "-c", "transfer.unpackLimit=1", "-c", "core.bigFileThreshold=32m",
 		"-c", "pack.threads=1"}
-	out, err := q.run(ctx, Command{Args: slices.Concat(options, args), Timeout: spec.Timeout, limit: spec.MaxPack})
+	out, err := q.run(ctx, Command{Args: slices.Concat(options, args), Timeout: spec.Timeout,
+		bounds: &bounds{file: spec.MaxPack, memory: spec.MaxMemory}})
 	if err != nil {
-		return Commit{}, importFailure(err, spec.MaxPack)
+		return Commit{}, importFailure(err, spec)
 	}
 	c, err := q.Resolve(ctx, quarantined)
 	if errors.Is(err, ErrNoCommit) {
@@ -133,13 +142,16 @@ func (q *Repo) receive(ctx context.Context, spec ImportSpec, args []string) (Com
 	return c, err
 }
 
-// overLimit is what git says when a write met the kernel's bound.
-const overLimit = "File too large"
-
-func importFailure(err error, max int64) error {
+func importFailure(err error, spec ImportSpec) error {
 	var failed *Error
-	if errors.As(err, &failed) && failed.Err == nil && strings.Contains(failed.Stderr, overLimit) {
-		return fmt.Errorf("%w: its pack has more than %d bytes: %w", ErrTooBig, max, err)
+	if !errors.As(err, &failed) || failed.Err != nil {
+		return err
+	}
+	switch {
+	case strings.Contains(failed.Stderr, "File too large"):
+		return fmt.Errorf("%w: its pack has more than %d bytes: %w", ErrTooBig, spec.MaxPack, err)
+	case strings.Contains(failed.Stderr, "Out of memory") || strings.Contains(failed.Stderr, "out of memory"):
+		return fmt.Errorf("%w: unpacking it takes more than %d bytes of memory: %w", ErrTooBig, spec.MaxMemory, err)
 	}
 	return remoteFailure(err)
 }

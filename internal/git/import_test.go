@@ -108,6 +108,32 @@ func TestImportBoundsThePack(t *testing.T) {
 	}
 }
 
+// TestImportBoundsTheMemory: a pack of a few kilobytes unpacks to much more. The other side is not
+// bounded by it.
+func TestImportBoundsTheMemory(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	dir, head := project(t)
+	r, _ := fetched(t, g, dir)
+	tree := workspace(t, r, head)
+	write(t, filepath.Join(tree, "zeros"), strings.Repeat("\x00", 30<<20))
+	commitAll(t, tree, "bomb")
+	limits := filepath.Join(t.TempDir(), "limits")
+	spec := git.ImportSpec{Source: tree, Into: "refs/interlock/import/1", MaxPack: 1 << 20, MaxMemory: 24 << 20,
+		UploadPack: "(ulimit -S -f; ulimit -S -d) > " + limits + "; git -c safe.directory='*' upload-pack"}
+	if _, err := r.Import(t.Context(), spec); !errors.Is(err, git.ErrTooBig) {
+		t.Fatal(err)
+	}
+	untouched(t, r)
+	if text, err := os.ReadFile(limits); err != nil || strings.Contains(string(text), fmt.Sprint(24<<10)) || strings.Contains(string(text), fmt.Sprint(2<<10)) {
+		t.Errorf("the other side's limits: %q, %v", text, err)
+	}
+	spec.MaxMemory = 0
+	if _, err := r.Import(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestImportHasADeadline(t *testing.T) {
 	t.Parallel()
 	g := find(t)

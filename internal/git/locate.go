@@ -36,13 +36,8 @@ func (g *Git) Locate(ctx context.Context, path string) (Location, error) {
 	if err != nil {
 		return Location{}, err
 	}
-	format, err := g.askPath(ctx, abs, "--show-object-format")
-	if err != nil {
+	if err := g.needSHA1(ctx, abs); err != nil {
 		return Location{}, err
-	}
-	if format != "sha1" {
-		return Location{}, fmt.Errorf("%w: the repository at %s names objects by %s; only sha1 is supported",
-			ErrRefused, Escape(abs), Escape(format))
 	}
 	if common, err = filepath.EvalSymlinks(common); err != nil {
 		return Location{}, fmt.Errorf("%w: %s: %w", ErrNotRepository, Escape(abs), err)
@@ -64,6 +59,15 @@ func (g *Git) Locate(ctx context.Context, path string) (Location, error) {
 	}
 	loc.Key, err = fileKey(common)
 	return loc, err
+}
+
+func (g *Git) needSHA1(ctx context.Context, dir string) error {
+	format, err := g.askPath(ctx, dir, "--show-object-format")
+	if err == nil && format != "sha1" {
+		err = fmt.Errorf("%w: the repository at %s names objects by %s; only sha1 is supported",
+			ErrRefused, Escape(dir), Escape(format))
+	}
+	return err
 }
 
 // askPath asks rev-parse one question, so that an answer with a newline in it stays one answer.

@@ -118,6 +118,7 @@ func TestStatusTellsTrackedChangesAndRunsNothing(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "sub/b.txt")); err != nil {
 		t.Fatal(err)
 	}
+	write(t, filepath.Join(dir, ".git/index.lock"), "") // left by a git that was killed
 	index, err := os.ReadFile(filepath.Join(dir, ".git/index"))
 	if err != nil {
 		t.Fatal(err)

@@ -182,20 +182,21 @@ func TestPushNamesAStaleLockFileAndLeavesIt(t *testing.T) {
 	}
 }
 
-// TestPushRace: 16 pushers of one new ref, each with its own commit or all with the same one.
+// TestPushRace: 16 pushers of one ref: created by each with its own commit, created by all with the
+// same one, or moved from where it is by each.
 func TestPushRace(t *testing.T) {
 	t.Parallel()
 	g := find(t)
 	r, remote := engine(t, g), bareRemote(t)
-	for round := range 3 {
-		for _, same := range []bool{false, true} {
-			ref := fmt.Sprintf("refs/interlock/claims/%d-%t", round, same)
-			won := racePush(t, g, r, remote, ref, same)
+	for round := range 2 {
+		for _, how := range []string{"own", "same", "moved"} {
+			ref := fmt.Sprintf("refs/interlock/claims/%d-%s", round, how)
+			won := racePush(t, r, remote, ref, how)
 			refs, err := g.LsRemote(t.Context(), remote, ref)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(won) > 1 || !same && len(won) != 1 {
+			if len(won) > 1 || how != "same" && len(won) != 1 {
 				t.Fatalf("%s: %d winners", ref, len(won))
 			}
 			if len(won) == 1 && refs[ref] != won[0] || refs[ref] == "" {
@@ -205,17 +206,23 @@ func TestPushRace(t *testing.T) {
 	}
 }
 
-func racePush(t *testing.T, g *git.Git, r *git.Repo, remote, ref string, same bool) (won []string) {
+func racePush(t *testing.T, r *git.Repo, remote, ref, how string) (won []string) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	one := newCommit(t, r.Plumb, ref)
+	one, old := newCommit(t, r.Plumb, ref), ""
+	if how == "moved" {
+		old = one
+		if _, err := push(t, r, remote, git.Update{Ref: ref, New: old}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for i := range 16 {
 		new := one
-		if !same {
+		if how != "same" {
 			new = newCommit(t, r.Plumb, fmt.Sprint(ref, i))
 		}
 		wg.Go(func() {
-			_, err := r.Push(t.Context(), git.PushSpec{Remote: remote, Updates: []git.Update{{Ref: ref, New: new}}})
+			_, err := r.Push(t.Context(), git.PushSpec{Remote: remote, Updates: []git.Update{{Ref: ref, New: new, Old: old}}})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

@@ -3,6 +3,7 @@ package git_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -155,6 +156,7 @@ func count(t *testing.T, p *git.Plumb, ref string) error {
 		if !errors.Is(err, git.ErrStaleRef) {
 			return err
 		}
+		time.Sleep(rand.N(100 * time.Millisecond))
 	}
 }
 

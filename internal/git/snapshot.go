@@ -38,8 +38,9 @@ func Snapshot(ctx context.Context, spec SnapshotSpec) (hash string, changed bool
 	if err != nil {
 		return "", false, err
 	}
-	s := &snapshot{Plumb: &Plumb{git: g, dir: spec.WorkTree, pre: []string{"--git-dir=" + spec.GitDir,
-		"--work-tree=" + spec.WorkTree, "-c", "safe.directory=*"}}, spec: spec}
+	// Nothing here needs to outlive a power loss: the import makes it durable.
+	pre := []string{"--git-dir=" + spec.GitDir, "--work-tree=" + spec.WorkTree, "-c", "core.fsync=none"}
+	s := &snapshot{Plumb: &Plumb{git: g, dir: spec.WorkTree, pre: pre}, spec: spec}
 	if err := s.begin(ctx); err != nil {
 		return "", false, fmt.Errorf("snapshot: %w", err)
 	}

@@ -21,6 +21,8 @@ func agentTree(t *testing.T) (r *git.Repo, tree, base string) {
 	write(t, filepath.Join(dir, "dir/in.txt"), "in\n")
 	write(t, filepath.Join(dir, "gone.txt"), "gone\n")
 	write(t, filepath.Join(dir, "tool.sh"), "echo\n")
+	write(t, filepath.Join(dir, ".gitattributes"), "*.bat text eol=crlf\n")
+	write(t, filepath.Join(dir, "win.bat"), "rem\r\n")
 	base = commitAll(t, dir, "base")
 	r, _ = fetched(t, g, dir)
 	return r, workspace(t, r, base), base
@@ -115,6 +117,9 @@ func TestSnapshotOfNothing(t *testing.T) {
 	r, tree, base := agentTree(t)
 	write(t, filepath.Join(tree, "x.log"), "ignored\n")
 	write(t, filepath.Join(tree, "a.txt"), "one\n") // the same, written anew
+	if text, err := os.ReadFile(filepath.Join(tree, "win.bat")); err != nil || string(text) != "rem\r\n" {
+		t.Errorf("the repository's own line ends: %q, %v", text, err)
+	}
 	spec, hash, changed := snapshot(t, r, tree, base)
 	if changed || hash != base {
 		t.Fatalf("%s, %t", hash, changed)
@@ -190,7 +195,7 @@ func TestSnapshotRunsNothingOfTheWorkspace(t *testing.T) {
 		script(t, filepath.Join(tree, ".git/hooks", hook), "touch "+marker)
 	}
 	write(t, filepath.Join(tree, ".git/info/attributes"), "* filter=evil\n")
-	write(t, filepath.Join(tree, ".gitattributes"), "* filter=evil diff=evil\n")
+	write(t, filepath.Join(tree, ".gitattributes"), "*.bat text eol=crlf\n* filter=evil diff=evil\n")
 	write(t, filepath.Join(tree, ".git/info/exclude"), "*\n")
 	write(t, filepath.Join(tree, "a.txt"), "changed\n")
 	spec, hash, changed := snapshot(t, r, tree, base)

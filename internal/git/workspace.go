@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // WorkspaceSpec is a private clone to be made.
@@ -30,8 +31,9 @@ var workspaceConfig = [][2]string{
 
 // Workspace makes a private clone that borrows the engine's objects: mode 0700, its branch checked
 // out at the commit, no remote, no hook, no filter program. Nothing of the repository's content is
-// executed; filters that its attributes name have no driver here. On failure what was made is
-// removed again. ErrNoCommit.
+// executed; filters that its attributes name have no driver here. Dir is there only when it is
+// whole: it is made under the name Dir+".partial" and renamed; what a killed call left under that
+// name is removed by the next. ErrNoCommit, ErrInvalid when Dir holds something.
 func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
 	if err := spec.check(); err != nil {
 		return err
@@ -47,8 +49,16 @@ func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
 	if err := emptyDir(spec.Dir); err != nil {
 		return fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err)
 	}
-	if err := r.fill(ctx, spec); err != nil {
-		return errors.Join(fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err), os.RemoveAll(spec.Dir))
+	partial := spec.Dir + ".partial"
+	if err := os.RemoveAll(partial); err != nil {
+		return fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err)
+	}
+	if err := r.fill(ctx, spec, partial); err != nil {
+		return errors.Join(fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err), os.RemoveAll(partial))
+	}
+	// os.Rename refuses a directory as target, the system takes an empty one.
+	if err := syscall.Rename(partial, spec.Dir); err != nil {
+		return fmt.Errorf("workspace %s: rename: %w", Escape(spec.Dir), err)
 	}
 	return nil
 }
@@ -77,30 +87,33 @@ func emptyDir(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-func (r *Repo) fill(ctx context.Context, spec WorkspaceSpec) error {
-	gitDir := filepath.Join(spec.Dir, ".git")
+func (r *Repo) fill(ctx context.Context, spec WorkspaceSpec, dir string) error {
+	if err := emptyDir(dir); err != nil {
+		return err
+	}
+	gitDir := filepath.Join(dir, ".git")
 	if _, err := r.git.Run(ctx, Command{Args: []string{"init", "--quiet", "--template=",
-		"--initial-branch=interlock", "--object-format=sha1", "--", spec.Dir}}); err != nil {
+		"--initial-branch=interlock", "--object-format=sha1", "--", dir}}); err != nil {
 		return err
 	}
 	if err := borrow(gitDir, r.Objects()); err != nil {
 		return err
 	}
 	for _, kv := range workspaceConfig {
-		if err := r.in(ctx, spec.Dir, "config", kv[0], kv[1]); err != nil {
+		if err := r.in(ctx, dir, "config", kv[0], kv[1]); err != nil {
 			return err
 		}
 	}
 	var err error
 	if spec.Branch == "" {
-		err = r.in(ctx, spec.Dir, "update-ref", "--no-deref", "HEAD", spec.Commit)
-	} else if err = r.in(ctx, spec.Dir, "symbolic-ref", "HEAD", "refs/heads/"+spec.Branch); err == nil {
-		err = r.in(ctx, spec.Dir, "update-ref", "HEAD", spec.Commit)
+		err = r.in(ctx, dir, "update-ref", "--no-deref", "HEAD", spec.Commit)
+	} else if err = r.in(ctx, dir, "symbolic-ref", "HEAD", "refs/heads/"+spec.Branch); err == nil {
+		err = r.in(ctx, dir, "update-ref", "HEAD", spec.Commit)
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.in(ctx, spec.Dir, "read-tree", "--reset", "-u", spec.Commit); err != nil {
+	if err := r.in(ctx, dir, "read-tree", "--reset", "-u", spec.Commit); err != nil {
 		return err
 	}
 	if spec.Objects == "" {

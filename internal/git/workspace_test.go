@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -160,5 +161,26 @@ func TestWorkspacesBesideFetch(t *testing.T) {
 	wg.Wait()
 	for i := range 16 {
 		raw(t, filepath.Join(root, fmt.Sprint(i)), "fsck", "--no-dangling")
+	}
+}
+
+func TestWorkspaceIsThereOnlyWhenItIsWhole(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	dir, head := project(t)
+	r, _ := fetched(t, g, dir)
+	tree := filepath.Join(t.TempDir(), "tree")
+	write(t, filepath.Join(tree+".partial", ".git/config"), "[core]\n\tfsmonitor = touch x\n")
+	stop, cancel := context.WithCancel(t.Context())
+	cancel()
+	spec := git.WorkspaceSpec{Dir: tree, Commit: head}
+	if err := r.Workspace(stop, spec); err == nil || exists(filepath.Join(tree, ".git")) {
+		t.Fatalf("%v; something is there: %t", err, exists(filepath.Join(tree, ".git")))
+	}
+	if err := r.Workspace(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if exists(tree+".partial") || raw(t, tree, "config", "--default", "", "core.fsmonitor") != "" {
+		t.Error("what a killed call had left came in")
 	}
 }
