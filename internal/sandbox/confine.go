@@ -90,6 +90,11 @@ func (c confinement) apply() error {
 	if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("keyring: %w", err)
 	}
+	// No core files; and one byte, not none, is what keeps the kernel from starting the host's
+	// core handler outside.
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+		return fmt.Errorf("core limit: %w", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}

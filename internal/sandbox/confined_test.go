@@ -263,19 +263,16 @@ func TestConfinedMountsNothing(t *testing.T) {
 
 func TestConfinedSeesNoOtherVariable(t *testing.T) {
 	t.Setenv("PLANTED_TOKEN", "secret-of-the-engine")
-	for _, level := range []sandbox.Level{sandbox.Full, sandbox.None} {
+	for level, script := range map[sandbox.Level]string{
+		sandbox.Full: "/usr/bin/env; cat /proc/*/environ | tr '\\0' '\\n'; echo end of script",
+		sandbox.None: "/usr/bin/env; echo end of script",
+	} {
 		f := inspect()
 		if level == sandbox.Full {
 			f = needFull(t)
 		}
-		_, out := newPlace(t, f, level, "/usr/bin/env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a SECRET_TOKEN; echo end of script").run()
-		lacks(t, out, "SECRET_TOKEN=planted")
-		if level == sandbox.Full {
-			lacks(t, out, "secret-of-the-engine")
-		}
-		if strings.Contains(out[:strings.Index(out, "end of script")], "PLANTED_TOKEN") && level == sandbox.Full {
-			t.Errorf("level %s: the engine's variable is inside", level)
-		}
+		_, out := newPlace(t, f, level, script).run()
+		lacks(t, out, "planted", "secret-of-the-engine", "PLANTED_TOKEN", "LD_PRELOAD")
 		if !strings.Contains(out, "GIT_AUTHOR_NAME=Interlock agent\n") || !strings.Contains(out, "TERM=dumb\n") {
 			t.Errorf("level %s:\n%s", level, out)
 		}

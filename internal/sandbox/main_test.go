@@ -158,7 +158,19 @@ func (p *place) prepare() *sandbox.Session {
 	p.t.Helper()
 	s, err := sandbox.Prepare(p.t.Context(), p.facts, p.spec)
 	must(p.t, err)
+	p.endAfter(s.Identity())
 	return s
+}
+
+// endAfter ends what a failed test would leave; of a tree that is gone it changes nothing.
+func (p *place) endAfter(id sandbox.Identity) {
+	p.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if _, err := sandbox.End(ctx, id); err != nil && id.Way != "subreaper" {
+			p.t.Errorf("clean-up: %v", err)
+		}
+	})
 }
 
 // start prepares and starts.

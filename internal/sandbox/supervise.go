@@ -9,11 +9,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 )
@@ -253,7 +253,7 @@ func writeRecord(id Identity) error {
 	return os.Rename(tmp, id.Record)
 }
 
-// tail is the end of the log from offset on, for an error message, in one printable line.
+// tail is what the log holds from offset on, at most 2 KiB, in one printable line.
 func tail(path string, offset int64) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -265,10 +265,10 @@ func tail(path string, offset int64) string {
 		return ""
 	}
 	text := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(string(b), "?"))
-	return strings.TrimSpace(strings.ReplaceAll(text, filepath.Dir(path)+"/", ""))
+	return strings.TrimSpace(text)
 }

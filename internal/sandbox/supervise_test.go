@@ -110,6 +110,7 @@ func (p *place) engine(noCgroup, noStart bool) (*exec.Cmd, sandbox.Identity) {
 	must(p.t, err)
 	var id sandbox.Identity
 	must(p.t, json.Unmarshal(line, &id))
+	p.endAfter(id)
 	return cmd, id
 }
 
