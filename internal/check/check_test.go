@@ -134,6 +134,9 @@ func TestFailedCommands(t *testing.T) {
 				if !strings.HasPrefix(c.Why, tc.why) || c.Exit != tc.exit {
 					t.Errorf("why %q, exit %d; want %q, %d", c.Why, c.Exit, tc.why, tc.exit)
 				}
+				if c.Duration > 20*time.Second {
+					t.Errorf("it took %s", c.Duration)
+				}
 				if want := fmt.Sprintf("check 2 of 4 (`%s`): %s", tc.line, c.Why); v.Why != want {
 					t.Errorf("why %q, want %q", v.Why, want)
 				}
@@ -152,6 +155,28 @@ func TestFailedCommands(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNothingIsLeftBehind: what a check leaves running ends with it, and does not hold it up.
+func TestNothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	atLevels(t, func(t *testing.T, level sandbox.Level) {
+		f := newFixture(t, nil)
+		v := f.verify(t, f.request(level, "setsid sleep 600 & echo $!", "cat /proc/[0-9]*/comm 2>/dev/null || true"))
+		if !v.Passed || v.Commands[0].Duration > 20*time.Second {
+			t.Fatalf("verdict %+v", v)
+		}
+		pid := v.Commands[0].Output
+		if level == sandbox.Full {
+			if strings.Contains(v.Commands[1].Output, "sleep") {
+				t.Errorf("in the next check runs:\n%s", v.Commands[1].Output)
+			}
+			return
+		}
+		if b, err := os.ReadFile("/proc/" + pid + "/comm"); err == nil && string(b) == "sleep\n" {
+			t.Errorf("process %s still runs", pid)
+		}
+	})
 }
 
 // goPrints is a line with a `go test` whose go is a function that prints these events.

@@ -11,6 +11,7 @@ import (
 var (
 	WithJSON = withJSON
 	Remove   = remove
+	NoTest   = noTest
 )
 
 // Read reads a log as a check does.
@@ -19,6 +20,13 @@ func Read(r io.Reader) (ran, skipped int, passed, failed string, err error) {
 	err = s.read(r)
 	ran, skipped = s.tests()
 	return ran, skipped, s.text(false, 0), s.text(true, 0), err
+}
+
+// Text is what is kept of a command's output when more of it was dropped.
+func Text(log string, dropped int64) string {
+	s := newStream()
+	s.line([]byte(log))
+	return s.text(false, dropped)
 }
 
 // Why says how a command failed.

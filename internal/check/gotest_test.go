@@ -131,7 +131,7 @@ func TestReadableText(t *testing.T) {
 	log := ev("start", "p", "", "") + ev("run", "p", "TestGood", "") +
 		ev("output", "p", "TestGood", "=== RUN   TestGood\n") + ev("output", "p", "TestGood", "    good_test.go:1: chatter\n") +
 		ev("output", "p", "TestGood", "--- PASS: TestGood (0.00s)\n") + ev("pass", "p", "TestGood", "") +
-		"a line of another program\n" +
+		"a line of another program\n" + "{\"Action\":\"deploy\"}\n" +
 		ev("output", "p", "TestBad", "=== RUN   TestBad\n") + ev("output", "p", "TestBad", "    bad_test.go:2: \x1b[31mgot\x1b[0m 3 \u202e\n") +
 		ev("output", "p", "TestBad", "--- FAIL: TestBad (0.00s)\n") + ev("fail", "p", "TestBad", "") +
 		ev("output", "p", "", "FAIL\tp\t0.1s\n") + ev("fail", "p", "", "") +
@@ -143,6 +143,7 @@ func TestReadableText(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "a line of another program\n" +
+		"{\"Action\":\"deploy\"}\n" +
 		"    bad_test.go:2: \\x1b[31mgot\\x1b[0m 3 \\u202e\n" +
 		"--- FAIL: TestBad (0.00s)\n" +
 		"FAIL\tp\t0.1s\n" +
@@ -201,6 +202,16 @@ func TestWhy(t *testing.T) {
 		if got := check.Why(r); !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%+v: %q does not say %q", r, got, want)
 		}
+	}
+}
+
+func TestOutputOverTheLimit(t *testing.T) {
+	t.Parallel()
+	if got := check.NoTest(0, 5); !strings.Contains(got, "64 MiB") {
+		t.Errorf("no test seen: %q", got)
+	}
+	if got := check.Text("x\n", 5); got != "x\n[5 bytes of output came after the limit of the log and were not kept]" {
+		t.Errorf("text %q", got)
 	}
 }
 
