@@ -333,7 +333,15 @@ func neighbours(t *testing.T, o Opened) {
 				if r, err = s.Save(t.Context(), l, r, run.Failed{Reason: name("save", n)}); err != nil {
 					break
 				}
-				_, e := s.Save(t.Context(), l, old, run.Failed{Reason: "stale"})
+				// What was acknowledged is seen at once, from everywhere, and reading is never refused.
+				kept, e := stores[(i+1)%2].Load(t.Context(), r.ID)
+				if e != nil || kept.Revision != r.Revision {
+					t.Errorf("caller %d: read revision %d, %v, after saving %d", i, kept.Revision, e, r.Revision)
+				}
+				if all, e := s.List(t.Context(), store.Filter{}); e != nil || len(all) == 0 {
+					t.Errorf("caller %d: listed %d runs, %v", i, len(all), e)
+				}
+				_, e = s.Save(t.Context(), l, old, run.Failed{Reason: "stale"})
 				wantErr(t, "stale neighbour", e, store.ErrStale)
 				forged := l
 				forged.Fence++
