@@ -96,16 +96,20 @@ type Filter struct {
 // Store keeps runs and leases. Every method is safe for use by many goroutines and many
 // processes; a method that returns nil has been fsynced. Each writing method that takes a lease
 // checks, in the same transaction, that the key is still held with that lease's fence and that it
-// has not expired, and returns ErrFenced otherwise.
+// has not expired, and returns ErrFenced otherwise. A caller whose ctx ends while its operation
+// waits gets ctx.Err() and the operation is not done; one that was begun is finished and its
+// outcome returned. After an error that is none of this package's the outcome of a write is open:
+// read again before going on.
 type Store interface {
 	// Claim grants the lease on r's key and inserts r in one transaction. The run's Fence is
-	// set to the lease's. It returns *HeldError, or ErrDuplicate when a live run of the same
+	// set to the lease's, its Revision to 1. It returns *HeldError, or ErrDuplicate when a live run of the same
 	// repository and issue exists (go on with that one).
 	Claim(ctx context.Context, h run.Holder, r run.Run, ttl time.Duration) (run.Lease, run.Run, error)
 
 	// Acquire grants the lease on a key. dead, when not zero, is the fence of a holder whose
 	// death and whose tree's death the caller has proved: that very grant is then replaced
-	// without waiting. It returns *HeldError.
+	// without waiting. A holder that asks for what it holds gets its lease renewed, with the same
+	// fence; after its expiry it gets a new grant at once. It returns *HeldError.
 	Acquire(ctx context.Context, h run.Holder, key string, ttl time.Duration, dead run.Fence) (run.Lease, error)
 
 	// Renew moves the expiry to now+ttl. ErrFenced when the grant is gone or has expired.
@@ -128,13 +132,14 @@ type Store interface {
 	// Load returns a run with its pending effects. ErrNotFound.
 	Load(ctx context.Context, id string) (run.Run, error)
 
-	// List returns runs, newest first.
+	// List returns runs, newest first. A run whose record cannot be read is among them, with a
+	// Reason that says so; Load of it returns ErrDamaged.
 	List(ctx context.Context, f Filter) ([]run.Run, error)
 
 	// History returns what was recorded of a run, oldest first.
 	History(ctx context.Context, id string) (History, error)
 
-	// Control reads or writes what a person asked of a run; see Control.
+	// Controls reads and writes what people asked of runs.
 	Controls() Controls
 }
 
@@ -148,9 +153,10 @@ type History struct {
 // Controls carries what people ask of a run to whoever holds it. They are written without a
 // lease: people are never fenced.
 type Controls interface {
-	// RequestCancel asks that the run be canceled. Asking twice is the same as once.
+	// RequestCancel asks that the run be canceled. Asking twice is the same as once: the first
+	// reason stays. ErrNotFound.
 	RequestCancel(ctx context.Context, id, reason string) error
-	// Cancel returns the request, if there is one.
+	// Cancel returns the request, if there is one. ErrNotFound when there is no such run.
 	Cancel(ctx context.Context, id string) (reason string, asked bool, err error)
 	// Lease returns the present grant of a key; ok is false when it is free. An expired or
 	// dead grant is still returned until it is replaced.

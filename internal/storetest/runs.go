@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -306,8 +307,11 @@ func saveOfAnotherIssue(t *testing.T, o Opened) {
 	wantErr(t, "save with the lease of another issue", err, store.ErrFenced)
 	moved := r2
 	moved.Issue = r1.Issue
-	if _, err = o.Store.Save(t.Context(), l1, moved); err == nil {
-		t.Error("a run was moved to another issue")
+	for _, state := range []run.State{run.Queued, run.Parked} {
+		moved.State = state
+		if _, err = o.Store.Save(t.Context(), l1, moved); err == nil || !strings.Contains(err.Error(), "cannot move") {
+			t.Errorf("a run was moved to another issue: %v", err)
+		}
 	}
 	err = o.Store.PutSession(t.Context(), l1, store.Session{ID: "s", Run: "run-2"})
 	wantErr(t, "session with the lease of another issue", err, store.ErrFenced)
@@ -333,7 +337,15 @@ func neighbours(t *testing.T, o Opened) {
 				if r, err = s.Save(t.Context(), l, r, run.Failed{Reason: name("save", n)}); err != nil {
 					break
 				}
-				_, e := s.Save(t.Context(), l, old, run.Failed{Reason: "stale"})
+				// What was acknowledged is seen at once, from everywhere, and reading is never refused.
+				kept, e := stores[(i+1)%2].Load(t.Context(), r.ID)
+				if e != nil || kept.Revision != r.Revision {
+					t.Errorf("caller %d: read revision %d, %v, after saving %d", i, kept.Revision, e, r.Revision)
+				}
+				if all, e := s.List(t.Context(), store.Filter{}); e != nil || len(all) == 0 {
+					t.Errorf("caller %d: listed %d runs, %v", i, len(all), e)
+				}
+				_, e = s.Save(t.Context(), l, old, run.Failed{Reason: "stale"})
 				wantErr(t, "stale neighbour", e, store.ErrStale)
 				forged := l
 				forged.Fence++

@@ -287,3 +287,21 @@ func TestSystemClock(t *testing.T) {
 		t.Errorf("%v, %v, %q, %v", a, b, c.Boot(), c.Wall())
 	}
 }
+
+// TestCheck finds damage that came after the opening.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	dir, database := closedState(t)
+	s := open(t, dir, nil)
+	must(t, s.Check(t.Context()))
+	f, err := os.OpenFile(database, os.O_WRONLY, 0)
+	must(t, err)
+	for at := int64(4096); at < 20*4096; at += 4096 {
+		_, err := f.WriteAt([]byte{0x55, 0x55, 0x55, 0x55, 0x55, 0x55}, at)
+		must(t, err)
+	}
+	must(t, f.Close())
+	if err := s.Check(t.Context()); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("got %v, want ErrDamaged", err)
+	}
+}

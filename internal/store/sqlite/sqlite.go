@@ -32,6 +32,10 @@ const (
 // writers wait for their turn instead.
 const busyTimeout = 5000
 
+// checkBytes is up to which size a database is read as a whole each time it is opened: about a
+// tenth of a second. Above it that is left to Check.
+const checkBytes = 64 << 20
+
 // readers bounds the connections that only read.
 const readers = 4
 
@@ -232,14 +236,33 @@ func inspect(ctx context.Context, db *sql.DB, path string) error {
 	if err := checkVersion(path, have, len(migrations)); err != nil {
 		return err
 	}
+	if info, err := os.Stat(path); err != nil || info.Size() > checkBytes {
+		return err
+	}
+	return integrity(ctx, db, path, "quick_check(1)")
+}
+
+// integrity asks SQLite whether the database is whole.
+func integrity(ctx context.Context, q querier, path, pragma string) error {
 	var said string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&said); err != nil {
+	if err := q.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(&said); err != nil {
 		return err
 	}
 	if said != "ok" {
 		return damaged(path, errors.New(said))
 	}
 	return nil
+}
+
+// Check reads the whole database from its files, whatever its size, and returns store.ErrDamaged
+// when it is not what was written.
+func (s *Store) Check(ctx context.Context) error {
+	db, err := connect(s.path, 1, "query_only(1)") // a connection of its own has nothing cached
+	if err != nil {
+		return err
+	}
+	err = integrity(ctx, db, s.path, "integrity_check(1)")
+	return fault(s.path, errors.Join(err, db.Close()))
 }
 
 // adopt migrates the database and makes sure that its leases are timed by one clock: the first
