@@ -261,5 +261,8 @@ func TestTwoInstallations(t *testing.T) {
 	if code := first.wait(); code != 0 {
 		t.Errorf("the first ended with %d\n%s", code, first.out)
 	}
+	if out := other.must(4, p.work()...); !strings.Contains(out, "change 1") {
+		t.Errorf("after the other has proposed:\n%s", out)
+	}
 	p.once()
 }

@@ -34,6 +34,9 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 			Next: fmt.Sprintf("type the command again with --attempts %d, or with another agent or other checks", r.Spent+3),
 		}
 	}
+	if err := e.proposed(ctx, issue); err != nil {
+		return run.Run{}, err
+	}
 	if c, ok, err := e.claims.Read(ctx, issue); err != nil {
 		return run.Run{}, fmt.Errorf("read the claim of issue %d: %w", issue, err)
 	} else if ok && !c.Free() {

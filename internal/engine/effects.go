@@ -87,6 +87,12 @@ func (e *Engine) doClaim(ctx context.Context, r run.Run, f run.Effect) (run.Even
 }
 
 func (e *Engine) doMark(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
+	// Between our look and our claim another installation may have finished the issue.
+	if c, err := e.openChange(ctx, r.Issue); err != nil {
+		return nil, err
+	} else if c != nil {
+		return run.CanceledBy{Reason: fmt.Sprintf("change %d for the issue was opened while it was being claimed", c.Number)}, nil
+	}
 	err := e.Forge.SetMark(ctx, r.Issue, forge.Mark{
 		Nonce: r.Claim.Nonce, Login: e.Login, Label: labelWorking,
 		Text: fmt.Sprintf("Interlock works on this issue (run %s).", r.ID),

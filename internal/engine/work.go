@@ -164,12 +164,40 @@ func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
 			NotStarted: true,
 		}
 	}
+	return e.waits(last.Issue, last.Change, "of run "+last.ID)
+}
+
+// waits says that a change for the issue waits for a reviewer.
+func (e *Engine) waits(issue, change int64, whose string) *Refusal {
 	return &Refusal{
-		Exit: run.ExitWaits,
-		What: fmt.Sprintf("issue %d is in review: change %d of run %s waits for a reviewer", last.Issue, last.Change, last.ID),
-		Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", last.Change, quote(e.RepoPath)),
+		Exit: run.ExitWaits, What: fmt.Sprintf("issue %d is in review: change %d %s waits for a reviewer", issue, change, whose),
+		Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", change, quote(e.RepoPath)),
 		NotStarted: true,
 	}
+}
+
+// proposed refuses an issue for which a change is open on the forge, whoever made it: another
+// installation's run, or a person.
+func (e *Engine) proposed(ctx context.Context, issue int64) error {
+	c, err := e.openChange(ctx, issue)
+	if err != nil || c == nil {
+		return err
+	}
+	return e.waits(issue, c.Number, "of "+c.Author)
+}
+
+// openChange returns the open change for an issue, nil if there is none.
+func (e *Engine) openChange(ctx context.Context, issue int64) (*forge.Change, error) {
+	changes, err := e.Forge.Changes(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("look for changes of issue %d: %w", issue, err)
+	}
+	for _, c := range changes {
+		if c.Issue == issue && c.State == "open" {
+			return &c, nil
+		}
+	}
+	return nil, nil
 }
 
 // workNext works the first eligible issue. An issue that is held, in review or parked is passed
