@@ -190,10 +190,11 @@ func TestCloseWaits(t *testing.T) {
 	select {
 	case err := <-closed:
 		t.Errorf("closed in the midst of a write: %v", err)
+		closed <- nil
 	case <-time.After(50 * time.Millisecond):
-		close(finish)
-		must(t, <-closed)
 	}
+	close(finish)
+	must(t, <-closed)
 	must(t, <-wrote)
 }
 
