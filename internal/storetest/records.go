@@ -9,6 +9,23 @@ import (
 	"interlock/internal/store"
 )
 
+func oneLiveRun(t *testing.T, o Opened) {
+	ctx := t.Context()
+	l, r := claimed(t, o.Store, "first", "run-1", 1)
+	parked := step(t, o.Store, l, r, run.ParkedBecause{Reason: "reason"})
+	_, other, err := o.Store.Claim(ctx, holder("first"), newRun("run-2", 1), TTL)
+	if err != nil {
+		t.Fatalf("a new run beside a parked one: %v", err)
+	}
+	parked.State = run.Implementing
+	_, err = o.Store.Save(ctx, l, parked)
+	wantErr(t, "two live runs", err, store.ErrDuplicate)
+	live := must[[]run.Run](t)(o.Store.List(ctx, store.Filter{Repo: r.Repo, Issue: 1, Live: true}))
+	if len(live) != 1 || live[0].ID != other.ID {
+		t.Errorf("live: %s", text(t, live))
+	}
+}
+
 func list(t *testing.T, o Opened) {
 	ctx := t.Context()
 	got := must[[]run.Run](t)(o.Store.List(ctx, store.Filter{}))

@@ -2,7 +2,9 @@ package sqlite_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -60,7 +62,7 @@ func tree(t *testing.T, dir string) string {
 			if err != nil {
 				return err
 			}
-			b.Write(content)
+			fmt.Fprintf(&b, "\t%d bytes, %x\n", len(content), sha256.Sum256(content))
 		}
 		return nil
 	})

@@ -171,6 +171,33 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestCloseWaits: a write that was taken is finished before the database is closed under it.
+func TestCloseWaits(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir, nil)
+	started, finish := make(chan struct{}), make(chan struct{})
+	wrote, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		wrote <- s.Submit(t.Context(), func() error {
+			close(started)
+			<-finish
+			return nil
+		})
+	}()
+	<-started
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		t.Errorf("closed in the midst of a write: %v", err)
+		closed <- nil
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(finish)
+	must(t, <-closed)
+	must(t, <-wrote)
+}
+
 // TestNothingIsLeftRunning is not parallel: it counts goroutines.
 func TestNothingIsLeftRunning(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
