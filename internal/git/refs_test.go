@@ -126,7 +126,7 @@ func TestALockThatIsGivenBackIsWaitedFor(t *testing.T) {
 	} {
 		old, _ := tryRaw(t, dir, "rev-parse", "--quiet", "--verify", "refs/heads/topic")
 		write(t, lock, "")
-		release := time.AfterFunc(time.Second, func() { _ = os.Remove(lock) })
+		release := time.AfterFunc(400*time.Millisecond, func() { _ = os.Remove(lock) })
 		if err := f(strings.TrimSpace(old)); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
