@@ -70,10 +70,17 @@ func TestPatch(t *testing.T) {
 	dir, base := project(t)
 	write(t, filepath.Join(dir, "a.txt"), "one\n\x1b[31mred\u202e\n")
 	head := commitAll(t, dir, "head")
+	marker := filepath.Join(t.TempDir(), "marker")
+	write(t, filepath.Join(dir, ".git/info/attributes"), "*.txt diff=evil\n")
+	raw(t, dir, "config", "diff.evil.command", "touch "+marker+"; :")
+	raw(t, dir, "config", "diff.evil.textconv", "touch "+marker+"; cat")
 	p := find(t).At(dir)
 	text, cut, err := p.Patch(t.Context(), base, head, 1<<20)
 	if err != nil || cut || !strings.Contains(text, "\n+\\x1b[31mred\\u{202e}\n") || !strings.Contains(text, "--- a/a.txt\n") {
 		t.Errorf("%q, %t, %v", text, cut, err)
+	}
+	if exists(marker) {
+		t.Error("a program of the repository ran")
 	}
 	text, cut, err = p.Patch(t.Context(), base, head, 20)
 	if err != nil || !cut || len(text) != 20 {

@@ -139,15 +139,18 @@ func TestPushIsUnknownWhenItIsCut(t *testing.T) {
 func TestPushIsUnknownWhateverAHookSaysBeforeItDies(t *testing.T) {
 	t.Parallel()
 	g := find(t)
-	r, remote := engine(t, g), bareRemote(t)
-	script(t, filepath.Join(remote, "hooks/post-receive"),
-		"echo \"fatal: 'x' does not appear to be a git repository\"; sleep 1; kill -9 $PPID")
+	r := engine(t, g)
 	new := newCommit(t, r.Plumb, "new")
-	if _, err := push(t, r, remote, git.Update{Ref: "refs/heads/a", New: new}); !errors.Is(err, git.ErrUnknown) {
-		t.Errorf("%v", err)
-	}
-	if refs, err := g.LsRemote(t.Context(), remote, "refs/heads/a"); err != nil || refs["refs/heads/a"] != new {
-		t.Errorf("read back: %v, %v", refs, err)
+	for hook, at := range map[string]string{"pre-receive": "", "post-receive": new} {
+		remote := bareRemote(t)
+		script(t, filepath.Join(remote, "hooks", hook),
+			"echo \"fatal: 'x' does not appear to be a git repository\"; sleep 1; kill -9 $PPID")
+		if _, err := push(t, r, remote, git.Update{Ref: "refs/heads/a", New: new}); !errors.Is(err, git.ErrUnknown) {
+			t.Errorf("%s: %v", hook, err)
+		}
+		if refs, err := g.LsRemote(t.Context(), remote, "refs/heads/a"); err != nil || refs["refs/heads/a"] != at {
+			t.Errorf("%s, read back: %v, %v", hook, refs, err)
+		}
 	}
 }
 

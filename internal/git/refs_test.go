@@ -107,6 +107,33 @@ func TestUpdateRefsNamesAStaleLockFile(t *testing.T) {
 	}
 }
 
+// TestALockThatIsGivenBackIsWaitedFor: git itself waits for a tenth of a second.
+func TestALockThatIsGivenBackIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	dir, head := project(t)
+	r, _ := fetched(t, g, dir)
+	lock := filepath.Join(dir, ".git/refs/heads/topic.lock")
+	for what, f := range map[string]func(old string) error{
+		"UpdateRefs": func(old string) error {
+			return g.At(dir).UpdateRefs(t.Context(), git.Update{Ref: "refs/heads/topic", New: head, Old: old})
+		},
+		"Push": func(old string) error {
+			new := newCommit(t, r.Plumb, "new", head)
+			_, err := push(t, r, dir, git.Update{Ref: "refs/heads/topic", New: new, Old: old})
+			return err
+		},
+	} {
+		old, _ := tryRaw(t, dir, "rev-parse", "--quiet", "--verify", "refs/heads/topic")
+		write(t, lock, "")
+		release := time.AfterFunc(400*time.Millisecond, func() { _ = os.Remove(lock) })
+		if err := f(strings.TrimSpace(old)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		release.Stop()
+	}
+}
+
 // TestUpdateRefsLosesNothing: 16 writers count in one ref by compare-and-set.
 func TestUpdateRefsLosesNothing(t *testing.T) {
 	t.Parallel()

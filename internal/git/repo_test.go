@@ -63,18 +63,31 @@ func TestLockIsExclusiveAndWaits(t *testing.T) {
 	t.Parallel()
 	g := find(t)
 	dir, _ := project(t)
-	r, _ := fetched(t, g, dir)
+	r, base := fetched(t, g, dir)
 	unlock, err := r.Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := r.Lock(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("locked twice: %v", err)
-	}
-	if _, err := r.FetchBranch(short, dir, "main", "refs/interlock/base/1"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a fetch beside the lock: %v", err)
+	tree := t.TempDir()
+	for what, f := range map[string]func(context.Context) error{
+		"Lock": func(ctx context.Context) error { _, err := r.Lock(ctx); return err },
+		"FetchBranch": func(ctx context.Context) error {
+			_, err := r.FetchBranch(ctx, dir, "main", "refs/interlock/base/1")
+			return err
+		},
+		"Workspace": func(ctx context.Context) error {
+			return r.Workspace(ctx, git.WorkspaceSpec{Dir: filepath.Join(tree, "x"), Commit: base.Hash})
+		},
+		"Import": func(ctx context.Context) error {
+			_, err := r.Import(ctx, git.ImportSpec{Source: dir, Into: "refs/interlock/import/1"})
+			return err
+		},
+	} {
+		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		if err := f(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "held by another") {
+			t.Errorf("%s beside the lock: %v", what, err)
+		}
+		cancel()
 	}
 	// Nothing that is not git's own can be removed to let a second one in.
 	left, err := filepath.Glob(filepath.Join(r.Dir(), "interlock-*"))
