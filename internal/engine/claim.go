@@ -13,6 +13,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
+	"interlock/internal/text"
 )
 
 // open begins a new run: it looks at the issue and the base, takes the lease together with the
@@ -123,7 +124,7 @@ func (e *Engine) draft(ctx context.Context, t *task, issue int64) (run.Run, erro
 // openIssue returns an issue that is there and open.
 func (e *Engine) openIssue(ctx context.Context, number int64) (forge.Issue, error) {
 	is, err := e.Forge.Issue(ctx, number)
-	list := "interlock issue list --repo " + quote(e.RepoPath)
+	list := "interlock issue list --repo " + text.Quote(e.RepoPath)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return is, &Refusal{
@@ -174,7 +175,7 @@ func unsupported(branch string, traits git.Traits) error {
 
 func (e *Engine) noBase(branch string, err error) error {
 	r := &Refusal{Exit: run.ExitRefused, Safe: "nothing was started", Err: err}
-	where := quote(e.RepoPath)
+	where := text.Quote(e.RepoPath)
 	switch {
 	case errors.Is(err, forge.ErrEmpty):
 		r.What = fmt.Sprintf("%s has no commit yet, so there is nothing to propose against", e.RepoPath)

@@ -148,7 +148,13 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 	}
 	h.within(r.Plan.AgentTotal + run.AgentStartup)
 	e.say(r, "agent", "attempt %d (%d of %d spent): %s starts, sandbox %s", r.Attempt, r.Spent, r.Plan.Attempts, t.agent.Name(), r.Plan.Sandbox)
-	res, err := e.runSession(h, &r, &s, spec)
+	res, err := e.runSession(h, &s, spec, func(live *sandbox.Session) (res sandbox.Result, err error) {
+		err = e.whileHeld(h, &r, func() (err error) {
+			res, err = live.Wait(h.session)
+			return err
+		})
+		return res, err
+	})
 	if err != nil {
 		return ended{}, r, err
 	}
@@ -156,25 +162,24 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 }
 
 // runSession is the life of one session: prepared, recorded, started, waited for, recorded as gone.
-func (e *Engine) runSession(h *hold, r *run.Run, s *store.Session, spec sandbox.Spec) (sandbox.Result, error) {
+func (e *Engine) runSession(h *hold, s *store.Session, spec sandbox.Spec, wait func(*sandbox.Session) (sandbox.Result, error)) (sandbox.Result, error) {
 	live, err := sandbox.Prepare(h.live, e.Facts, spec)
 	if err != nil {
 		return sandbox.Result{}, fmt.Errorf("prepare the session: %w", err)
 	}
 	handle, err := json.Marshal(live.Identity())
+	if err == nil {
+		s.Handle = string(handle)
+		err = h.record(*s)
+	}
+	if err == nil {
+		err = live.Start()
+	}
 	if err != nil {
-		return sandbox.Result{}, err
-	}
-	s.Handle = string(handle)
-	if err := h.record(*s); err != nil {
-		live.Stop()
-		return sandbox.Result{}, errors.Join(err, waitGone(live))
-	}
-	if err := live.Start(); err != nil {
 		live.Stop()
 		return sandbox.Result{}, errors.Join(fmt.Errorf("start the session: %w", err), waitGone(live))
 	}
-	res, err := e.await(h, r, live)
+	res, err := wait(live)
 	if err != nil {
 		return res, err
 	}
@@ -187,16 +192,6 @@ func waitGone(live *sandbox.Session) error {
 	defer cancel()
 	_, err := live.Wait(ctx)
 	return err
-}
-
-// await waits for the end of a session's tree.
-func (e *Engine) await(h *hold, r *run.Run, live *sandbox.Session) (sandbox.Result, error) {
-	var res sandbox.Result
-	err := e.whileHeld(h, r, func() (err error) {
-		res, err = live.Wait(h.session)
-		return err
-	})
-	return res, err
 }
 
 // whileHeld does something long, in which the run is not saved, and meanwhile renews the claim on

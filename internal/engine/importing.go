@@ -148,7 +148,9 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, hea
 	spec := sandbox.Spec{
 		Session: rec.ID, Policy: p, Log: rec.Log, Limits: sandbox.Limits{Total: run.GitTotal, Log: 1 << 20},
 	}
-	res, err := e.runShort(h, &rec, spec)
+	res, err := e.runSession(h, &rec, spec, func(live *sandbox.Session) (sandbox.Result, error) {
+		return live.Wait(h.live) // it is short: an interrupt lets it finish
+	})
 	if err != nil {
 		return "", err
 	}
@@ -156,34 +158,6 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, hea
 		return "", fmt.Errorf("git in the workspace ended with %d (%s)", res.Exit, res.Why)
 	}
 	return out, nil
-}
-
-// runShort is runSession for a short session of our own, which an interrupt lets finish.
-func (e *Engine) runShort(h *hold, s *store.Session, spec sandbox.Spec) (sandbox.Result, error) {
-	live, err := sandbox.Prepare(h.live, e.Facts, spec)
-	if err != nil {
-		return sandbox.Result{}, err
-	}
-	handle, err := json.Marshal(live.Identity())
-	if err == nil {
-		s.Handle = string(handle)
-		err = h.record(*s)
-	}
-	if err == nil {
-		err = live.Start()
-	}
-	if err != nil {
-		live.Stop()
-	}
-	res, werr := live.Wait(h.live)
-	if err == nil {
-		err = werr
-	}
-	if err != nil {
-		return res, err
-	}
-	s.Ended = true
-	return res, h.record(*s)
 }
 
 // recover marks the sessions of a dead holder as gone, which was proved before, and brings in

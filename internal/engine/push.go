@@ -9,6 +9,7 @@ import (
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
+	"interlock/internal/text"
 )
 
 // branchNames is how many names are tried when the planned branch is somebody else's.
@@ -88,7 +89,7 @@ func (e *Engine) freeBranch(ctx context.Context, r run.Run) (branch, old string,
 	}
 	return "", "", &Refusal{
 		Exit: run.ExitRefused, What: fmt.Sprintf("%d branches %s* are there already and none is ours", branchNames, r.Branch),
-		Safe: "nothing was pushed; the work is kept", Next: "git -C " + quote(e.RepoPath) + " branch --list '" + r.Branch + "*'",
+		Safe: "nothing was pushed; the work is kept", Next: "git -C " + text.Quote(e.RepoPath) + " branch --list '" + r.Branch + "*'",
 	}
 }
 

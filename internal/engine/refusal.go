@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"interlock/internal/forge"
 	"interlock/internal/run"
 	"interlock/internal/store"
+	"interlock/internal/text"
 )
 
 // Refusal is an error for a person: what happened, what is safe, and a command that goes on.
@@ -60,7 +60,7 @@ func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
 		next = "interlock show " + h.run
 	}
 	if h.claim != "" {
-		next = fmt.Sprintf("wait, or if that installation is gone for good: git -C %s update-ref -d %s", quote(repo), h.claim)
+		next = fmt.Sprintf("wait, or if that installation is gone for good: git -C %s update-ref -d %s", text.Quote(repo), h.claim)
 	}
 	return &Refusal{Exit: run.ExitHeld, What: what, Safe: "nothing was started", Next: next, NotStarted: true, Err: h}
 }
@@ -109,7 +109,7 @@ func (e *Engine) keptWork(r run.Run) string {
 	if r.Tip == "" || r.Tip == r.Base.Commit.Hash {
 		return "the repository is as it was"
 	}
-	return fmt.Sprintf("the work is kept: git --git-dir %s show %s", quote(e.repo.Dir()), r.Tip)
+	return fmt.Sprintf("the work is kept: git --git-dir %s show %s", text.Quote(e.repo.Dir()), r.Tip)
 }
 
 // explain turns an error that ended the driving of a run into one for its operator.
@@ -132,15 +132,4 @@ func (e *Engine) explain(r run.Run, err error) error {
 		return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
 	}
 	return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
-}
-
-// quote quotes a word for a POSIX shell where it needs it.
-func quote(word string) string {
-	safe := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+:@%=,", c)
-	}
-	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !safe(c) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -14,6 +14,7 @@ import (
 	"interlock/internal/sandbox"
 	"interlock/internal/scope"
 	"interlock/internal/store"
+	"interlock/internal/text"
 )
 
 // verify has the checks speak of the exact head, in a clean tree, and saves the verdict with it.
@@ -40,7 +41,7 @@ func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
 	}
 	r, err = h.apply(r, run.Verified{
 		Verdict: v, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
-		Next: fmt.Sprintf("git --git-dir %s show %s", quote(e.repo.Dir()), r.Head.Hash),
+		Next: fmt.Sprintf("git --git-dir %s show %s", text.Quote(e.repo.Dir()), r.Head.Hash),
 	})
 	if err != nil {
 		return r, err

@@ -12,6 +12,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
+	"interlock/internal/text"
 )
 
 // Request is what an operator asks for.
@@ -160,7 +161,7 @@ func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
 		return &Refusal{
 			Exit: run.ExitRefused,
 			What: fmt.Sprintf("issue %d is done: change %d of run %s was accepted", last.Issue, last.Change, last.ID),
-			Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", last.Change, quote(e.RepoPath)),
+			Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", last.Change, text.Quote(e.RepoPath)),
 			NotStarted: true,
 		}
 	}
@@ -171,7 +172,7 @@ func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
 func (e *Engine) waits(issue, change int64, whose string) *Refusal {
 	return &Refusal{
 		Exit: run.ExitWaits, What: fmt.Sprintf("issue %d is in review: change %d %s waits for a reviewer", issue, change, whose),
-		Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", change, quote(e.RepoPath)),
+		Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", change, text.Quote(e.RepoPath)),
 		NotStarted: true,
 	}
 }
@@ -218,7 +219,7 @@ func (e *Engine) workNext(ctx context.Context, t *task) (run.Run, error) {
 	return run.Run{}, &Refusal{
 		Exit: run.ExitRefused,
 		What: fmt.Sprintf("no eligible issue among the %d open ones of %s", len(issues), e.Forge.Name()),
-		Safe: "nothing was started", Next: fmt.Sprintf("interlock issue new --repo %s --title 'what is wrong'", quote(e.RepoPath)),
+		Safe: "nothing was started", Next: fmt.Sprintf("interlock issue new --repo %s --title 'what is wrong'", text.Quote(e.RepoPath)),
 	}
 }
 
