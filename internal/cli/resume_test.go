@@ -20,6 +20,7 @@ if ! test -f step1; then
 	echo one > step1
 	git add step1
 	git commit -q -m 'step 1'
+	echo "STEP1 $(git rev-parse HEAD)"
 fi
 if test "$INTERLOCK_ATTEMPT" = 1 && grep -q SLEEP "$INTERLOCK_PROMPT_FILE"; then
 	(setsid sh -c 'sleep 600 & sleep 600' >/dev/null 2>&1 &)
@@ -48,9 +49,14 @@ func TestResume(t *testing.T) {
 			p.must(0, p.work()...)
 			p.dead()
 			p.once()
-			log := p.git("-C", p.repo, "log", "--format=%s", "interlock/issue-1")
+			log := p.git("-C", p.repo, "log", "--format=%H %s", "interlock/issue-1")
 			if strings.Count(log, "step 1") != 1 || !strings.Contains(log, "answer") {
 				t.Errorf("commits of the branch: %q", log)
+			}
+			// The very commit that the first attempt made, not one like it.
+			_, first, _ := strings.Cut(p.agentLog(), "STEP1 ")
+			if hash, _, ok := strings.Cut(first, "\n"); !ok || !strings.Contains(log, hash) {
+				t.Errorf("the first commit %q is not on the branch: %q", hash, log)
 			}
 			if got := p.git("-C", p.repo, "show", "interlock/issue-1:answer"); got != "fixed" {
 				t.Errorf("answer on the branch: %q", got)
