@@ -72,18 +72,17 @@ func (e *Engine) do(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 }
 
 func (e *Engine) doClaim(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
-	c, err := e.claims.Take(ctx, r.Issue, r.Claim.Nonce, holderName(e.Holder))
-	var held *forge.HeldError
+	c, err := e.claims.Take(ctx, r)
+	var held *heldError
 	switch {
-	case errors.As(err, &held):
-		return run.Refused{Reason: heldOnForge(r.Issue, held.Claim).Error()}, nil
+	case errors.As(heldOnForge(err), &held):
+		return run.Refused{Reason: held.Error()}, nil
 	case errors.Is(err, git.ErrRefused):
 		return run.Refused{Reason: fmt.Sprintf("the forge refuses the claim: %v", err)}, nil
 	case err != nil:
 		return nil, err
 	}
-	claim := claimOf(c)
-	return run.Settled{Key: f.Key, Claim: &claim}, nil
+	return run.Settled{Key: f.Key, Claim: &c}, nil
 }
 
 func (e *Engine) doMark(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
@@ -92,6 +91,9 @@ func (e *Engine) doMark(ctx context.Context, r run.Run, f run.Effect) (run.Event
 		return nil, err
 	} else if c != nil {
 		return run.CanceledBy{Reason: fmt.Sprintf("change %d for the issue was opened while it was being claimed", c.Number)}, nil
+	}
+	if err := e.claims.Unmark(ctx, r); gone(err) != nil {
+		return nil, fmt.Errorf("take off the mark of the holder before: %w", err)
 	}
 	err := e.Forge.SetMark(ctx, r.Issue, forge.Mark{
 		Nonce: r.Claim.Nonce, Login: e.Login, Label: labelWorking,
@@ -178,15 +180,12 @@ func (e *Engine) doUnmark(ctx context.Context, r run.Run, f run.Effect) (run.Eve
 
 // doRelease gives the claim ref back. A claim that is not ours any more needs no release.
 func (e *Engine) doRelease(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
-	c, ok, err := e.claims.Read(ctx, r.Issue)
+	settled, err := e.claims.Release(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || c.Nonce != r.Claim.Nonce || c.Released {
+	if settled {
 		return run.Settled{Key: f.Key, Found: true, Note: "nothing of ours to release"}, nil
-	}
-	if err := e.claims.Release(ctx, c); err != nil && !errors.Is(err, forge.ErrLost) {
-		return nil, err
 	}
 	return run.Settled{Key: f.Key}, nil
 }

@@ -236,6 +236,10 @@ func (c *Claims) Release(ctx context.Context, cl Claim) error {
 			return afterPush(last, err)
 		}
 		own, ours := s.own(c, cl.Nonce)
+		if !ours && !s.any() && c.ours(s.seen, cl.Nonce) { // wiped: it would be taken for held
+			own, ours = s.seen, true
+			own.Hash = ""
+		}
 		if !ours {
 			if cur, _ := s.decides(); c.releasedSince(ctx, cl, cur) {
 				return nil
@@ -246,10 +250,10 @@ func (c *Claims) Release(ctx context.Context, cl Claim) error {
 		if own.Released {
 			return nil
 		}
-		if lost := c.lost(ctx, cl, own, true, true); lost != nil {
+		if lost := c.lost(ctx, cl, own, true, true); lost != nil && s.any() {
 			return lost
 		}
-		next, err := c.child(ctx, own, Claim{}, cl.Nonce, own.Holder, stateReleased)
+		next, err := c.child(ctx, own, Claim{}, cl.Nonce, own.Holder, stateReleased, s.seen)
 		if err != nil {
 			return err
 		}
