@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -45,7 +46,9 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	}
 	e.warnDirty(ctx, r)
 	start := e.Clock.Now()
+	failpoint.Here("before claim")
 	lease, r, err := e.Store.Claim(ctx, e.Holder, r, run.LeaseTTL)
+	failpoint.Here("after claim")
 	if err != nil {
 		return run.Run{}, e.heldBy(ctx, issue, "", err)
 	}
@@ -78,7 +81,7 @@ func (e *Engine) claimed(h *hold, r run.Run, base run.Base) (run.Run, error) {
 		return r, err
 	}
 	e.say(r, "claimed", "claiming %q on base %s at %.12s", r.Task.Title, base.Branch, base.Commit.Hash)
-	failpoint("claim-saved")
+	failpoint.Here("claim-saved")
 	return r, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -30,7 +31,12 @@ func (e *Engine) settle(h *hold, r run.Run, f run.Effect) (run.Run, error) {
 		if err := h.Check(); err != nil {
 			return r, err
 		}
+		failpoint.Here("before effect " + string(f.Kind))
 		ev, err := e.do(h, r, f)
+		failpoint.Here("after effect " + string(f.Kind))
+		if ferr := failpoint.Fault("effect " + string(f.Kind)); err == nil && ferr != nil {
+			err = fmt.Errorf("%w: %w", forge.ErrUnknown, ferr)
+		}
 		if err == nil {
 			return h.apply(r, ev)
 		}
@@ -132,7 +138,7 @@ func (e *Engine) doPropose(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 			return nil, fmt.Errorf("%w: the change for %s was opened but is not listed", forge.ErrUnknown, r.Branch)
 		}
 	}
-	failpoint("after-propose")
+	failpoint.Here("after-propose")
 	e.say(r, "proposed", "change %d: %s", found.Number, r.Task.Title)
 	return run.Settled{Key: f.Key, Change: found.Number, Found: found.Marker != r.ID}, nil
 }
@@ -151,6 +157,7 @@ func (e *Engine) doHandoff(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 	if _, err := e.Forge.Comment(ctx, r.Issue, f.Key, text); gone(err) != nil {
 		return nil, err
 	}
+	failpoint.Here("between comment and mark")
 	if err := e.Forge.ClearMark(ctx, r.Issue, r.Claim.Nonce, labelInReview); gone(err) != nil {
 		return nil, err
 	}

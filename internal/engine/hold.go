@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/run"
 	"interlock/internal/store"
 )
@@ -159,7 +161,17 @@ func (h *hold) apply(r run.Run, ev run.Event) (run.Run, error) {
 		return r, err
 	}
 	next.Updated = h.e.Clock.Wall()
+	point := "save " + ev.Kind()
+	if s, ok := ev.(run.Settled); ok {
+		kind, _, _ := strings.Cut(s.Key, ":")
+		point += " " + kind
+	}
+	failpoint.Here("before " + point)
 	saved, err := h.e.Store.Save(h.live, h.current(), next, ev)
+	failpoint.Here("after " + point)
+	if err == nil {
+		err = failpoint.Fault(point)
+	}
 	if err != nil {
 		return r, fmt.Errorf("save run %s after %q: %w", r.ID, ev.Kind(), err)
 	}

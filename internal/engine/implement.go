@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"interlock/internal/agent"
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -210,7 +211,7 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 		}
 		now := e.Clock.Now()
 		if now-begin > time.Second {
-			failpoint("agent-running")
+			failpoint.Here("agent-running")
 		}
 		if now-renewed < run.ClaimRenew || h.session.Err() != nil {
 			continue

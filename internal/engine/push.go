@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -27,7 +28,7 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 	if ev, err := e.baseMoved(ctx, r); ev != nil || err != nil {
 		return ev, err
 	}
-	failpoint("before-push")
+	failpoint.Here("before-push")
 	branch, old, err := e.freeBranch(ctx, r)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 	case err != nil:
 		return nil, err
 	}
-	failpoint("after-push")
+	failpoint.Here("after-push")
 	if report.Remote != "" {
 		e.say(r, "remote", "%s", report.Remote)
 	}

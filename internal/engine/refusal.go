@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -128,8 +127,6 @@ func (e *Engine) explain(r run.Run, err error) error {
 			Safe: "what may have happened is written down and will be looked for before anything is done again",
 			Next: "type the command again", Err: err,
 		}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
 	}
 	return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
 }
