@@ -17,7 +17,7 @@ type Refusal struct {
 	What       string
 	Safe       string
 	Next       string
-	NotStarted bool // nothing was begun for the issue, so another one may be tried
+	NotStarted bool // nothing was begun now, so another issue may be tried
 	Err        error
 }
 
@@ -67,7 +67,7 @@ func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
 // interrupted is what an operator sees who pressed Ctrl-C.
 func (e *Engine) interrupted(r run.Run) *Refusal {
 	if r.ID == "" {
-		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted before anything was started", Safe: "nothing was started", Next: "type the command again"}
+		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted; nothing had been started here", Safe: "nothing was changed", Next: "type the command again"}
 	}
 	return &Refusal{
 		Exit: run.ExitInterrupted,
