@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"interlock/internal/forge"
@@ -28,6 +29,9 @@ type Keeper struct {
 	Repo  string     // key of the repository in the store
 	Self  run.Holder // this process
 	Say   func(r run.Run, kind, format string, args ...any)
+
+	mu     sync.Mutex
+	legacy map[string]forge.Claim // by the hash that a dead holder saved last: what it had pushed
 }
 
 // HeldError says that an issue is another installation's by its claim, and how long that will be
@@ -185,7 +189,38 @@ func (k *Keeper) Unmark(ctx context.Context, r run.Run) error {
 	return k.Forge.ClearMark(ctx, r.Issue, before.Nonce, "")
 }
 
+// Inherit takes note of what the dead holders of a run had pushed to its claim and not saved, as
+// it is at this moment: the caller has their lease. What others of this installation push from now
+// on is a successor's, and makes the claim lost to us.
+func (k *Keeper) Inherit(ctx context.Context, r run.Run) error {
+	if r.Claim.Hash == "" {
+		return nil // looked for by its nonce
+	}
+	c, err := k.Refs.Inherit(ctx, k.known(r))
+	if errors.Is(err, forge.ErrLost) {
+		return nil // whoever needs the claim finds that out, and says it
+	}
+	if err != nil {
+		return fmt.Errorf("look at the claim of issue %d: %w", r.Issue, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.legacy == nil {
+		k.legacy = map[string]forge.Claim{}
+	}
+	k.legacy[r.Claim.Hash] = c
+	return nil
+}
+
+// Seen reports whether this installation has ever seen a claim of the issue.
+func (k *Keeper) Seen(ctx context.Context, issue int64) bool { return k.Refs.Seen(ctx, issue) }
+
 func (k *Keeper) known(r run.Run) forge.Claim {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c, ok := k.legacy[r.Claim.Hash]; ok && c.Nonce == r.Claim.Nonce {
+		return c
+	}
 	return forge.Claim{
 		Issue: r.Issue, Ref: r.Claim.Ref, Hash: r.Claim.Hash, Nonce: r.Claim.Nonce, Generation: r.Claim.Generation,
 		Installation: k.Self.Installation,

@@ -169,7 +169,7 @@ func TestMirrorPush(t *testing.T) {
 	if s := other.claim(); !s.Wiped || s.Hash != before.Hash || s.Released {
 		t.Errorf("seen from elsewhere: %+v, before %+v", s, before)
 	}
-	if out := other.must(1, p.work()...); !strings.Contains(out, "no issue 1") {
+	if out := other.must(1, p.work()...); !strings.Contains(out, "refs were wiped") {
 		t.Errorf("the issue that was wiped:\n%s", out)
 	}
 	first.signal(syscall.SIGKILL)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -19,7 +18,7 @@ type Refusal struct {
 	What       string
 	Safe       string
 	Next       string
-	NotStarted bool // nothing was begun for the issue, so another one may be tried
+	NotStarted bool // nothing was begun now, so another issue may be tried
 	Err        error
 }
 
@@ -77,7 +76,7 @@ func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
 // interrupted is what an operator sees who pressed Ctrl-C.
 func (e *Engine) interrupted(r run.Run) *Refusal {
 	if r.ID == "" {
-		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted before anything was started", Safe: "nothing was started", Next: "type the command again"}
+		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted; nothing had been started here", Safe: "nothing was changed", Next: "type the command again"}
 	}
 	return &Refusal{
 		Exit: run.ExitInterrupted,
@@ -137,8 +136,6 @@ func (e *Engine) explain(r run.Run, err error) error {
 			Safe: "what may have happened is written down and will be looked for before anything is done again",
 			Next: "type the command again", Err: err,
 		}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
 	}
 	return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
 }

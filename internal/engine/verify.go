@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"interlock/internal/check"
+	"interlock/internal/failpoint"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/scope"
@@ -48,7 +49,7 @@ func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
 	}
 	e.say(r, "verified", "%s", verdictLine(v))
 	if v.Passed {
-		failpoint("verified")
+		failpoint.Here("verified")
 	}
 	return r, nil
 }

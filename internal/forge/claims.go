@@ -190,6 +190,21 @@ func (c *Claims) Check(ctx context.Context, cl Claim) (Claim, error) {
 	return c.mine(ctx, s, cl, false)
 }
 
+// Inherit is Check for the process that takes the place of another one, as Adopt is Renew.
+func (c *Claims) Inherit(ctx context.Context, cl Claim) (Claim, error) {
+	s, err := c.survey(ctx, cl.Issue)
+	if err != nil {
+		return Claim{}, err
+	}
+	return c.mine(ctx, s, cl, true)
+}
+
+// Seen reports whether a claim of the issue was ever seen, or made, by this installation.
+func (c *Claims) Seen(ctx context.Context, issue int64) bool {
+	cl, err := c.newest(ctx, issue)
+	return err == nil && cl.Hash != ""
+}
+
 // Restore puts a claim of ours back whose ref was wiped from the remote, as the child of the last
 // commit that is known, so that generations go on rising. A ref that is there is left alone and
 // returned if it is ours; else ErrLost.
