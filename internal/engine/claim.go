@@ -221,7 +221,7 @@ func (e *Engine) resume(ctx context.Context, t *task, r run.Run) (run.Run, error
 // takeOver acquires the key of a run. A holder of this boot must be proved dead with all its
 // session trees, or its lease and the lock-delay must have run out.
 func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (lease run.Lease, from run.Holder, proof string, err error) {
-	proof = "the lease was free"
+	proof = "nobody held it"
 	if old, ok, err := e.Store.Controls().Lease(ctx, key); err == nil && ok {
 		from = old.Holder
 	}
@@ -292,14 +292,17 @@ func (e *Engine) endSessions(ctx context.Context, runID string) (string, error) 
 		}
 		ended++
 	}
-	return fmt.Sprintf("%d session(s) of it proved gone", ended), nil
+	if ended == 0 {
+		return "no session of it was left", nil
+	}
+	return fmt.Sprintf("what was left of its session was ended and is proved gone (%d)", ended), nil
 }
 
 // reenter is what a new holder does first: it records the take-over, marks the sessions that
 // were proved gone, and brings in what the last one had committed.
 func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from run.Holder, proof string) (run.Run, error) {
 	h.within(10 * run.GitTotal)
-	e.say(r, "resumed", "going on with run %s in state %q; %s", r.ID, r.State, proof)
+	e.say(r, "resumed", "taking up run %s, which is %s; %s", r.ID, r.State, proof)
 	r, err := h.apply(r, run.TakenOver{From: from, Proof: proof, Path: e.RepoPath})
 	if err != nil {
 		return r, err
@@ -323,6 +326,7 @@ func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from 
 		if r, err = h.apply(r, run.Reconfigured{Plan: t.Plan}); err != nil {
 			return r, err
 		}
+		e.say(r, "reconfigured", "from here on with the options of this command, which are others than before")
 	}
 	if r.State == run.Queued {
 		base, err := e.findBase(ctx, t.Base, r.ID)

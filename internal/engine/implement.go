@@ -205,6 +205,9 @@ func waitGone(live *sandbox.Session) error {
 	return err
 }
 
+// lifeSign is how often a long step says that it goes on.
+const lifeSign = 30 * time.Second
+
 // whileHeld does something long, in which the run is not saved, and meanwhile renews the claim on
 // the forge. When the claim is lost the lease is given up too, which ends what runs.
 func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
@@ -213,6 +216,7 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 	tick := time.NewTicker(controlEvery)
 	defer tick.Stop()
 	begin := e.Clock.Now()
+	said := begin
 	for {
 		select {
 		case err := <-done:
@@ -222,6 +226,10 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 		now := e.Clock.Now()
 		if now-begin > time.Second {
 			failpoint.Here("agent-running")
+		}
+		if now-said >= lifeSign {
+			said = now
+			e.say(*r, "still running", "%s so far", (now - begin).Round(time.Second))
 		}
 		if now-h.claimed < run.ClaimRenew || h.session.Err() != nil {
 			continue
