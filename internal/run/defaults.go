@@ -43,9 +43,9 @@ var Defaults = []Default{
 	{"store lease", "30s, renewed each 10s, margin 3s", "a dead holder is noticed soon, a slow disk is not a death"},
 	{"lock-delay", "15s", "after a death that could not be proved, before the next grant"},
 	{"forge claim", "10m, renewed each 4m", "a push is dear; other installations wait longer"},
-	{"abandoned claim", "16m", "another installation's claim that was seen unmoved for so long (1.5 times 10m, and 1m) is taken over"},
+	{"abandoned claim", "16m", "of another installation, seen unmoved for 1.5 times 10m, and 1m: taken over"},
 	{"log per session", "64 MiB", "what an agent prints beyond it is counted and dropped"},
 	{"pack per import", "512 MiB", "what an agent may add to the repository at once"},
-	{"--wait", "0s", "an issue that is held is refused at once"},
+	{"--wait", "0s", "an issue that is held is refused at once; 20m outlasts an abandoned claim"},
 	{"network", "host", "agents need their model, checks their registries"},
 }
