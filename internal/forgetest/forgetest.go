@@ -58,6 +58,7 @@ func RunClaims(t *testing.T, fresh func(t *testing.T) Fixture) {
 		{"ClaimBreak", claimBreak},
 		{"ClaimWiped", claimWiped},
 		{"ClaimFallback", claimFallback},
+		{"ClaimFallbackTakeOver", claimFallbackTakeOver},
 		{"ClaimFallbackYields", claimFallbackYields},
 		{"ClaimFallbackRace", claimFallbackRace},
 		{"PushWith", pushWith},

@@ -233,6 +233,36 @@ func claimFallback(t *testing.T, r *room) {
 	}
 }
 
+// claimFallbackTakeOver: a claim that was abandoned in the first namespace, which the remote refuses
+// by now, is taken over in the second: what follows it counts alone, in both.
+func claimFallbackTakeOver(t *testing.T, r *room) {
+	a, b := r.claims("a"), r.claims("b")
+	mine, err := a.Take(r.ctx, 1, "nonce-a", "host a")
+	r.must(err)
+	watched, _, err := b.Read(r.ctx, 1)
+	r.must(err)
+	defer r.hook("pre-receive", onlyBranches)()
+	if _, err := a.Renew(r.ctx, mine, "host a"); !errors.Is(err, forge.ErrDenied) {
+		t.Errorf("renewed where it is refused: %v", err)
+	}
+	theirs, err := b.TakeOver(r.ctx, watched, "nonce-b", "host b")
+	if r.must(err); theirs.Ref != "refs/heads/interlock/claims/1" || theirs.Generation != mine.Generation+1 {
+		t.Errorf("took over %+v after %+v", theirs, mine)
+	}
+	if refs := r.refs(mine.Ref); refs[mine.Ref] != mine.Hash {
+		t.Errorf("the first namespace was written: %v", refs)
+	}
+	_, err = a.Renew(r.ctx, mine, "host a")
+	isLost(t, "renew", err)
+	if got, _, err := r.claims("c").Read(r.ctx, 1); err != nil || got.Hash != theirs.Hash {
+		t.Errorf("others read %+v, %v", got, err)
+	}
+	r.must(b.Release(r.ctx, theirs))
+	if next, err := a.Take(r.ctx, 1, "nonce-c", "host a"); err != nil || next.Generation != theirs.Generation+2 {
+		t.Errorf("then it is free: %+v, %v", next, err)
+	}
+}
+
 // claimFallbackYields: a claim that appears in the other namespace between the look and the push
 // is seen afterwards, and the push is taken back.
 func claimFallbackYields(t *testing.T, r *room) {
