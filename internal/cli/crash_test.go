@@ -39,7 +39,7 @@ func scenarios() []scenario {
 		{"resume", "after session agent ended false", crashAgent, more, []int{0, 4}, (*project).once},
 		{"retry", "", retry, more, []int{0, 4}, (*project).once},
 		{"build", "", crashAgent, []string{"--lane", "build"}, []int{0, 1}, func(p *project) { p.rests("done", "Built ") }},
-		{"park", "", "#!/bin/sh\nexit 3\n", []string{"--attempts", "1"}, []int{8, 1}, func(p *project) { p.rests("parked", "exit 3") }},
+		{"park", "", "#!/bin/sh\nexit 3\n", []string{"--attempts", "1"}, []int{8, 1}, func(p *project) { p.rests("parked", "attempts are used") }},
 	}
 }
 

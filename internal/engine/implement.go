@@ -323,14 +323,15 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 		return h.apply(r, run.Failed{Reason: reason, Findings: findings, Tip: e.tip(h, r, head)})
 	}
 	res := s.result
+	nothing := head.Hash == r.Tip || r.Tip == "" && head.Hash == r.Base.Commit.Hash
 	switch {
 	case res.Why == "total":
 		return fail(fmt.Sprintf("You were ended after %s. Do less, and finish.", r.Plan.AgentTotal), "the agent was ended after %s", r.Plan.AgentTotal)
 	case res.Why == "idle":
 		return fail(fmt.Sprintf("You were ended after %s without output or a change.", r.Plan.AgentIdle), "the agent was ended after %s without output or a change", r.Plan.AgentIdle)
-	case res.Exit == 127:
+	case res.Exit == 127 && nothing:
 		return h.apply(r, e.hopeless(r, "the agent's command was not found (exit 127): "+r.Plan.Command))
-	case res.Exit == 126:
+	case res.Exit == 126 && nothing:
 		return h.apply(r, e.hopeless(r, "the agent's command cannot be executed (exit 126): "+r.Plan.Command))
 	case res.Exit != 0:
 		return fail(fmt.Sprintf("You ended with exit code %d %s. What you had done is in the workspace.", res.Exit, res.Signal), "the agent ended with exit %d %s", res.Exit, res.Signal)

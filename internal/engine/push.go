@@ -88,9 +88,15 @@ func (e *Engine) freeBranch(ctx context.Context, r run.Run) (branch, old string,
 	for i := 2; i <= branchNames; i++ {
 		names = append(names, fmt.Sprintf("refs/heads/%s-%d", r.Branch, i))
 	}
-	refs, err := e.Git.LsRemote(ctx, e.Forge.Remote(), names...)
+	// Where somebody has a branch "interlock", git can have none below that name.
+	above, _, _ := strings.Cut(r.Branch, "/")
+	flat := "refs/heads/" + strings.ReplaceAll(r.Branch, "/", "-")
+	refs, err := e.Git.LsRemote(ctx, e.Forge.Remote(), append(names, flat, "refs/heads/"+above)...)
 	if err != nil {
 		return "", "", fmt.Errorf("%w: list branches: %w", forge.ErrUnknown, err)
+	}
+	if _, there := refs["refs/heads/"+above]; there {
+		names = []string{flat}
 	}
 	for _, name := range names { // a push of ours whose answer was lost comes before a free name
 		if refs[name] == r.Head.Hash {
@@ -103,8 +109,8 @@ func (e *Engine) freeBranch(ctx context.Context, r run.Run) (branch, old string,
 		}
 	}
 	return "", "", &Refusal{
-		Exit: run.ExitRefused, What: fmt.Sprintf("%d branches %s* are there already and none is ours", branchNames, r.Branch),
-		Safe: "nothing was pushed; the work is kept", Next: "git -C " + text.Quote(e.RepoPath) + " branch --list '" + r.Branch + "*'",
+		Exit: run.ExitRefused, What: fmt.Sprintf("all names that the branch of run %s could have are taken: %s", r.ID, strings.ReplaceAll(strings.Join(names, ", "), "refs/heads/", "")),
+		Safe: "nothing was pushed; the work is kept", Next: "git -C " + text.Quote(e.RepoPath) + " branch --list", NotStarted: true,
 	}
 }
 

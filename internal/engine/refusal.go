@@ -3,6 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"interlock/internal/claim"
@@ -120,6 +124,12 @@ func (e *Engine) keptWork(r run.Run) string {
 	return fmt.Sprintf("the work is kept: git --git-dir %s show %s", text.Quote(e.repo.Dir()), r.Tip)
 }
 
+// moved reports whether an error came because the repository is not where it was.
+func (e *Engine) moved(err error) bool {
+	_, serr := os.Stat(e.RepoPath)
+	return errors.Is(serr, fs.ErrNotExist) && err != nil
+}
+
 // explain turns an error that ended the driving of a run into one for its operator.
 func (e *Engine) explain(r run.Run, err error) error {
 	var refusal *Refusal
@@ -128,9 +138,19 @@ func (e *Engine) explain(r run.Run, err error) error {
 		return err
 	case errors.Is(err, errInterrupted):
 		return e.interrupted(r)
-	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStale), errors.Is(err, errOverdue), errors.Is(err, forge.ErrLost):
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStale), errors.Is(err, forge.ErrLost):
 		return e.lost(r, err)
-	case errors.Is(err, forge.ErrUnknown):
+	case strings.Contains(err.Error(), "No space left on device"), errors.Is(err, syscall.ENOSPC):
+		return &Refusal{
+			Exit: run.ExitUnfit, What: fmt.Sprintf("run %s of issue %d: %v", r.ID, r.Issue, err),
+			Safe: "what was saved before is whole", Next: "df -h " + text.Quote(e.State) + ", make room, then type the command again", Err: err,
+		}
+	case e.moved(err):
+		return &Refusal{
+			Exit: run.ExitRefused, What: fmt.Sprintf("run %s of issue %d: there is no repository at %s any more", r.ID, r.Issue, e.RepoPath),
+			Safe: "its work is kept, and its claim stays with the repository", Next: "type the command again with --repo and the path that it has now", Err: err,
+		}
+	case unknown(err), errors.Is(err, errOverdue):
 		return &Refusal{
 			Exit: run.ExitUnknown, What: fmt.Sprintf("run %s of issue %d: %v", r.ID, r.Issue, err),
 			Safe: "what may have happened is written down and will be looked for before anything is done again",

@@ -71,6 +71,10 @@ type Filter struct {
 	Labels []string
 }
 
+// LabelPrefix begins the labels that say where an issue stands with us. An issue has one of them:
+// a new one takes the place of the last, and a closed issue has none.
+const LabelPrefix = "interlock/"
+
 // Mark is the visible sign of a claim: an assignee, a label and a comment, all keyed by Nonce.
 type Mark struct {
 	Nonce string
