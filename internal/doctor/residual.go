@@ -16,7 +16,7 @@ var Residuals = []Residual{
 	{What: "a comment, label or change written by a process that was paused between its check and the write",
 		Bound: "one effect; git and the store are fenced", Tripwire: "a probe before each effect that is done again"},
 	{What: "claim refs can be forced or deleted by any writer of the repository",
-		Bound: "co-operating installations only", Tripwire: "a hash that is not our child is noticed before each effect"},
+		Bound: "co-operating installations only", Tripwire: "a hash that is not our child is noticed before each effect; a wiped one is restored by its holder"},
 	{What: "objects of other attempts of the same repository can be read in the sandbox",
 		Bound: "that repository", Tripwire: "none"},
 	{What: "an agent can read a key that is handed to it with --env, and the network is the host's",
