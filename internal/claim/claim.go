@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,7 +93,19 @@ func (k *Keeper) Free(ctx context.Context, issue int64) error {
 	if !there || c.Free() {
 		return nil
 	}
+	if live, err := k.live(ctx, c); err != nil || live {
+		return err // a run of our own has it: the store says who drives that
+	}
 	return k.abandoned(c)
+}
+
+// live reports whether a claim is that of a live run of this installation.
+func (k *Keeper) live(ctx context.Context, c forge.Claim) (bool, error) {
+	if c.Installation != k.Self.Installation || c.Damage != "" {
+		return false, nil
+	}
+	runs, err := k.Store.List(ctx, store.Filter{Repo: k.Repo, Issue: c.Issue, Live: true})
+	return slices.ContainsFunc(runs, func(r run.Run) bool { return r.Claim.Nonce == c.Nonce }), err
 }
 
 // abandoned returns nil for a claim that has been seen unmoved for long enough.
