@@ -45,7 +45,7 @@ func BaseEnv(operator []string, level Level, room Room, path string) []string {
 		out["HOME"], out["TMPDIR"] = HomeInside, tempInside
 	}
 	if level == Landlock {
-		out["PATH"] = path                // of the operator's only what can be read
+		out["PATH"] = path               // of the operator's only what can be read
 		out["GIT_CONFIG_NOSYSTEM"] = "1" // git would see /etc/gitconfig, and fail to open it
 	}
 	for _, name := range passedVars {

@@ -89,6 +89,11 @@ func probe(what string, args []string) string {
 		}
 	case "read":
 		_, err = os.ReadFile(args[0])
+	default:
+		var known bool
+		if err, known = reach(what, args); !known {
+			err = errors.New("done: this probe is not known") // fails tests of both kinds
+		}
 	}
 	if err != nil {
 		return err.Error()
