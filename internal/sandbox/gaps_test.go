@@ -170,6 +170,32 @@ func TestLandlockStops(t *testing.T) {
 	}
 }
 
+// TestCallsAreFiltered: the filter is on what runs in a session, not only on a child of its test.
+func TestCallsAreFiltered(t *testing.T) {
+	t.Parallel()
+	for _, level := range []sandbox.Level{sandbox.Full, sandbox.Landlock} {
+		exe, err := os.Executable()
+		must(t, err)
+		if level == sandbox.Full {
+			exe = sandbox.BinaryInside
+		}
+		var script strings.Builder
+		calls := []string{"keyctl", "iouring", "packet", "clock", "chroot /usr"}
+		for _, c := range calls {
+			fmt.Fprintf(&script, "%s probe %s\n", exe, c)
+		}
+		_, out := newPlace(t, need(t, level), level, script.String()+"grep -E '^(Seccomp|NoNewPrivs|CapEff|CapPrm)' /proc/self/status").run()
+		if strings.Contains(out, "done") || strings.Count(out, "\n") != len(calls)+4 {
+			t.Errorf("level %s:\n%s", level, out)
+		}
+		for _, line := range []string{"Seccomp:\t2\n", "NoNewPrivs:\t1\n", "CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n"} {
+			if !strings.Contains(out, line) {
+				t.Errorf("level %s lacks %q:\n%s", level, line, out)
+			}
+		}
+	}
+}
+
 // TestLandlockLetsWork: the workspace, the home and the temporary directory can be used as at the
 // other levels, by their own paths.
 func TestLandlockLetsWork(t *testing.T) {
