@@ -12,6 +12,7 @@ import (
 	"interlock/internal/cli"
 	"interlock/internal/doctor"
 	"interlock/internal/run"
+	"interlock/internal/sandbox"
 )
 
 func read(t *testing.T, name string) string {
@@ -109,6 +110,21 @@ func TestResidualsInDesign(t *testing.T) {
 	}
 	if got, want := strings.Count(doc, "\n| ")-1, len(doctor.Residuals); got != want {
 		t.Errorf("DESIGN.md has %d rows of what remains, doctor prints %d", got, want)
+	}
+}
+
+// TestGapsInSecurity: the table of what level landlock does not stop is that of the code.
+func TestGapsInSecurity(t *testing.T) {
+	doc, rows := read(t, "SECURITY.md"), ""
+	for _, g := range sandbox.Gaps {
+		until := "none"
+		if g.Until > 0 {
+			until = fmt.Sprint(g.Until)
+		}
+		rows += fmt.Sprintf("| %s | %s | %s |\n", g.What, g.Bound, until)
+	}
+	if !strings.Contains(doc, "|---|---|---|\n"+rows+"\n") {
+		t.Errorf("SECURITY.md lacks this table:\n%s", rows)
 	}
 }
 

@@ -37,6 +37,8 @@ type Request struct {
 	Commands     []string
 	AllowNoTests bool          // a `go test` that runs no test may pass
 	Total        time.Duration // per command; 0 is run.CheckTotal
+	MaxTasks     int64         // processes and threads of a command at once; 0: any
+	MaxMemory    int64         // bytes of a command; 0: any
 	Room         string        // absolute; a directory that is not there or empty, and is removed
 	Log          string        // absolute; file the whole output is appended to, 0600
 	Env          []string      // the operator's environment, of which little is passed on

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"syscall"
-	"time"
 
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
@@ -27,7 +26,7 @@ func (req *Request) command(ctx context.Context, policy sandbox.Policy, session,
 	spec := sandbox.Spec{
 		Session: session,
 		Policy:  policy,
-		Limits:  sandbox.Limits{Total: req.Total, Log: run.LogBytes},
+		Limits:  sandbox.Limits{Total: req.Total, Log: run.LogBytes, Tasks: req.MaxTasks, Memory: req.MaxMemory},
 		Log:     req.Log,
 	}
 	result, err := req.session(ctx, spec)
@@ -38,7 +37,7 @@ func (req *Request) command(ctx context.Context, policy sandbox.Policy, session,
 	if err != nil {
 		return run.Command{}, err
 	}
-	c := run.Command{Line: line, Exit: result.Exit, Why: why(result, req.Total), Duration: result.Took}
+	c := run.Command{Line: line, Exit: result.Exit, Why: why(result, spec.Limits), Duration: result.Took}
 	if counts {
 		ran, skipped := out.tests()
 		c.Tests = &ran
@@ -74,7 +73,7 @@ func (req *Request) session(ctx context.Context, spec sandbox.Spec) (sandbox.Res
 		}
 	}
 	switch result.Why {
-	case "exit", "total", "idle":
+	case "exit", "total", "idle", "tasks", "memory":
 		return result, nil
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -112,12 +111,16 @@ func (req *Request) policy(ctx context.Context, room sandbox.Room) sandbox.Polic
 }
 
 // why says in words how a command failed; "" if it did not.
-func why(r sandbox.Result, limit time.Duration) string {
+func why(r sandbox.Result, l sandbox.Limits) string {
 	switch {
 	case r.Why == "total":
-		return fmt.Sprintf("ended by the time limit of %s", limit)
+		return fmt.Sprintf("ended by the time limit of %s", l.Total)
 	case r.Why == "idle":
 		return "ended because nothing happened any more"
+	case r.Why == "tasks":
+		return fmt.Sprintf("ended at the limit of %d processes and threads (--max-tasks)", l.Tasks)
+	case r.Why == "memory":
+		return fmt.Sprintf("ended at the limit of %d bytes of memory (--max-memory)", l.Memory)
 	case r.Signal != "":
 		return "ended by signal " + r.Signal
 	case r.Exit == 126:

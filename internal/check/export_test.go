@@ -30,4 +30,6 @@ func Text(log string, dropped int64) string {
 }
 
 // Why says how a command failed.
-func Why(r sandbox.Result) string { return why(r, time.Minute) }
+func Why(r sandbox.Result) string {
+	return why(r, sandbox.Limits{Total: time.Minute, Tasks: 100, Memory: 64 << 20})
+}

@@ -16,7 +16,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "say whether this machine is fit, and what cannot be promised",
 		Long: `doctor tries what Interlock stands on: platform, git, the state directory, bubblewrap, namespaces,
-Landlock, cgroups. It exits 0 when unattended work is possible here, else 7 with the remedies.`,
+Landlock, seccomp, cgroups and their limits. It exits 0 when unattended work is possible here, else 7 with the remedies.`,
 		Example: "  interlock doctor\n  interlock doctor --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,8 @@ type runOptions struct {
 	allowNoTests bool
 	allowPaths   []string
 	sandbox      string
+	maxTasks     int64
+	maxMemory    string
 	env          []string
 	agentTotal   time.Duration
 	agentIdle    time.Duration
@@ -78,7 +81,9 @@ func runFlags(c *cobra.Command, o *runOptions) {
 	f.IntVar(&o.attempts, "attempts", run.Attempts, "sessions of the agent that may be started")
 	f.BoolVar(&o.allowNoTests, "allow-no-tests", false, "accept checks that run no test")
 	f.StringArrayVar(&o.allowPaths, "allow-path", nil, "a protected path that the agent may change (can be given more than once)")
-	f.StringVar(&o.sandbox, "sandbox", string(sandbox.Full), "full: confined; none: not confined at all")
+	f.StringVar(&o.sandbox, "sandbox", string(sandbox.Full), "full: confined; landlock: confined with gaps, which interlock doctor names; none: not confined at all")
+	f.Int64Var(&o.maxTasks, "max-tasks", run.MaxTasks, "processes and threads that a session may have at once (0: any)")
+	f.StringVar(&o.maxMemory, "max-memory", fmt.Sprintf("%d%%", run.MemoryShare), "memory that a session may have: a share of the machine's, or a size as in 8GiB (0: any)")
 	f.StringArrayVar(&o.env, "env", nil, "the name of a variable to hand to the agent (can be given more than once)")
 	f.DurationVar(&o.agentTotal, "agent-timeout", run.AgentTotal, "the longest a session may take")
 	f.DurationVar(&o.agentIdle, "idle-timeout", run.AgentIdle, "the longest a session may print nothing and change nothing")

@@ -21,12 +21,17 @@ func (o runOptions) request() (engine.Request, error) {
 			return engine.Request{}, err
 		}
 	}
+	memory, err := o.memory()
+	if err != nil {
+		return engine.Request{}, err
+	}
 	return engine.Request{
 		Issue: o.issue, Next: o.next, Base: o.base, Wait: o.wait, Pass: slices.Compact(slices.Sorted(slices.Values(o.env))),
 		Plan: run.Plan{
 			Lane: run.Lane(o.lane), Command: o.command, Checks: o.checks, Attempts: o.attempts,
 			AllowNoTests: o.allowNoTests, AllowPaths: o.allowPaths, Sandbox: o.sandbox,
 			AgentTotal: o.agentTotal, AgentIdle: o.agentIdle, CheckTotal: o.checkTotal,
+			MaxTasks: o.maxTasks, MaxMemory: memory,
 		},
 	}, nil
 }
@@ -75,6 +80,8 @@ func (o runOptions) checkBounds() error {
 	switch {
 	case o.wait < 0:
 		return bad("--wait %s: a wait cannot be negative", o.wait)
+	case o.maxTasks != 0 && o.maxTasks < minTasks:
+		return bad("--max-tasks %d: at least %d are needed to build anything, or 0 for no limit", o.maxTasks, minTasks)
 	case o.attempts < 1:
 		return bad("--attempts %d: at least one session has to be allowed", o.attempts)
 	}
@@ -85,8 +92,8 @@ func (o runOptions) checkWords() error {
 	if lane := run.Lane(o.lane); lane != run.LaneBuild && lane != run.LanePropose {
 		return bad("--lane %s: known are build and propose", text.Quote(o.lane))
 	}
-	if level := sandbox.Level(o.sandbox); level != sandbox.Full && level != sandbox.None {
-		return bad("--sandbox %s: known are full and none", text.Quote(o.sandbox))
+	if !slices.Contains([]sandbox.Level{sandbox.Full, sandbox.Landlock, sandbox.None}, sandbox.Level(o.sandbox)) {
+		return bad("--sandbox %s: known are full, landlock and none", text.Quote(o.sandbox))
 	}
 	return nil
 }

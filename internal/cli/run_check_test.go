@@ -15,7 +15,7 @@ import (
 func fine() runOptions {
 	return runOptions{
 		repo: ".", issue: 1, issueTyped: true, command: "./agent.sh", checks: []string{"go test ./..."}, lane: "propose",
-		attempts: 3, sandbox: "full", agentTotal: time.Minute, agentIdle: time.Minute, checkTotal: time.Minute,
+		attempts: 3, sandbox: "full", maxMemory: "0", agentTotal: time.Minute, agentIdle: time.Minute, checkTotal: time.Minute,
 	}
 }
 
@@ -64,8 +64,15 @@ func TestRequestRefused(t *testing.T) {
 		{"--check-timeout", func(o *runOptions) { o.checkTotal = 0 }},
 		{"--wait", func(o *runOptions) { o.wait = -1 }},
 		{"--attempts", func(o *runOptions) { o.attempts = 0 }},
+		{"--max-tasks", func(o *runOptions) { o.maxTasks = -1 }},
+		{"--max-tasks", func(o *runOptions) { o.maxTasks = 3 }},
+		{"--max-memory", func(o *runOptions) { o.maxMemory = "much" }},
+		{"--max-memory", func(o *runOptions) { o.maxMemory = "101%" }},
+		{"--max-memory", func(o *runOptions) { o.maxMemory = "63MiB" }},
+		{"--max-memory", func(o *runOptions) { o.maxMemory = "-1" }},
+		{"--max-memory", func(o *runOptions) { o.maxMemory = "" }},
 		{"--lane", func(o *runOptions) { o.lane = "merge" }},
-		{"--sandbox", func(o *runOptions) { o.sandbox = "landlock" }},
+		{"--sandbox", func(o *runOptions) { o.sandbox = "most" }},
 		{"--env", func(o *runOptions) { o.env = []string{"2X"} }},
 		{"--env", func(o *runOptions) { o.env = []string{""} }},
 		{"--env LD_PRELOAD", func(o *runOptions) { o.env = []string{"LD_PRELOAD"} }},

@@ -34,6 +34,8 @@ type Report struct {
 	Fit       bool       `json:"fit"` // for unattended work, which is at sandbox level full
 	Findings  []Finding  `json:"findings"`
 	Residuals []Residual `json:"residuals"`
+
+	Gaps []sandbox.Gap `json:"landlock_gaps"` // what sandbox level landlock does not stop on this kernel
 }
 
 // Examine tries everything. state opens the state directory and returns what is to be said of it.
@@ -44,7 +46,7 @@ func Examine(ctx context.Context, state func(context.Context) (found, warning st
 	for _, f := range r.Findings {
 		r.Fit = r.Fit && f.Mark != Missing
 	}
-	r.Residuals = residuals(facts)
+	r.Residuals, r.Gaps = residuals(facts), sandbox.GapsAt(facts.Landlock)
 	return r
 }
 
@@ -83,8 +85,13 @@ func confinement(f sandbox.Facts) []Finding {
 		{What: "user namespaces", Mark: OK, Found: "bubblewrap could start a program in its own"},
 		{What: "Landlock", Mark: OK, Found: fmt.Sprintf("ABI %d", f.Landlock)},
 		{What: "cgroup", Mark: OK, Found: f.Cgroup},
+		{What: "seccomp", Mark: OK, Found: "system calls can be filtered"},
+		limit("task limit", f.Tasks, f.Unheld(sandbox.Limits{Tasks: 1})),
+		limit("memory limit", f.Memory, f.Unheld(sandbox.Limits{Memory: 1})),
+		landlock(f),
 		{What: "sandbox level full", Mark: OK, Found: "can be had"},
 	}
+	last := len(all) - 1
 	if f.Bwrap == "" {
 		all[0].Mark, all[0].Found, all[0].Remedy = Missing, "not installed", "apt-get install bubblewrap"
 		all[1].Mark, all[1].Found = Missing, "not tried: there is no bubblewrap"
@@ -97,11 +104,14 @@ func confinement(f sandbox.Facts) []Finding {
 	if f.Cgroup == "" {
 		all[3].Mark, all[3].Found = Weaker, "none of its own ("+f.CgroupReason+"); the pid namespace ends the trees instead"
 	}
+	if f.Seccomp != nil {
+		all[4].Mark, all[4].Found = Missing, f.Seccomp.Error()
+	}
 	var unfit *sandbox.UnfitError
 	if err := f.Check(sandbox.Full); errors.As(err, &unfit) {
-		all[4] = Finding{"sandbox level full", Missing, unfit.Reason, unfit.Remedy}
+		all[last] = Finding{"sandbox level full", Missing, unfit.Reason, unfit.Remedy}
 	} else if err != nil {
-		all[4] = Finding{"sandbox level full", Missing, err.Error(), ""}
+		all[last] = Finding{"sandbox level full", Missing, err.Error(), ""}
 	} else { // level full can do without what is only weaker
 		for i := range all {
 			if all[i].Mark == Missing {
@@ -110,6 +120,24 @@ func confinement(f sandbox.Facts) []Finding {
 		}
 	}
 	return all
+}
+
+// limit is where a limit of sessions is held.
+func limit(what, dir, unheld string) Finding {
+	if dir != "" {
+		return Finding{What: what, Mark: OK, Found: dir}
+	}
+	found, remedy, _ := strings.Cut(unheld, "; start it")
+	return Finding{What: what, Mark: Weaker, Found: found, Remedy: "start it" + remedy}
+}
+
+// landlock says whether the level of that name can be had. Unattended work does not need it.
+func landlock(f sandbox.Facts) Finding {
+	var unfit *sandbox.UnfitError
+	if err := f.Check(sandbox.Landlock); errors.As(err, &unfit) {
+		return Finding{"sandbox landlock", Weaker, "level landlock cannot be had: " + unfit.Reason, unfit.Remedy}
+	}
+	return Finding{What: "sandbox landlock", Mark: OK, Found: "can be had, with the gaps below"}
 }
 
 // Text is the report for people.
@@ -124,6 +152,10 @@ func (r Report) Text() string {
 	b.WriteString("\nwhat remains, on this machine at this moment:\n")
 	for _, x := range r.Residuals {
 		fmt.Fprintf(&b, "- %s\n  bound: %s; noticed by: %s\n", x.What, x.Bound, x.Tripwire)
+	}
+	b.WriteString("\nsandbox level landlock, where it is asked for by that word, does not stop here:\n")
+	for _, g := range r.Gaps {
+		fmt.Fprintf(&b, "- %s\n  bound: %s\n", g.What, g.Bound)
 	}
 	if r.Fit {
 		b.WriteString("\nfit for unattended work\n")

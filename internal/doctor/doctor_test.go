@@ -11,7 +11,7 @@ import (
 
 // able is a machine that has everything.
 func able() sandbox.Facts {
-	return sandbox.Facts{Kernel: "6.18.0", Bwrap: "/usr/bin/bwrap", BwrapVersion: "0.8.0", Landlock: 7, Cgroup: "/sys/fs/cgroup/x"}
+	return sandbox.Facts{Kernel: "6.18.0", Bwrap: "/usr/bin/bwrap", BwrapVersion: "0.8.0", Landlock: 7, Cgroup: "/sys/fs/cgroup/x", Tasks: "/sys/fs/cgroup/x", Memory: "/sys/fs/cgroup/x"}
 }
 
 func missing(all []Finding) (what []string) {
@@ -32,6 +32,7 @@ func TestConfinement(t *testing.T) {
 	for name, change := range map[string]func(*sandbox.Facts){
 		"bubblewrap":      func(f *sandbox.Facts) { f.Bwrap, f.BwrapVersion = "", "" },
 		"user namespaces": func(f *sandbox.Facts) { f.UserNS = errors.New("no permission") },
+		"seccomp":         func(f *sandbox.Facts) { f.Seccomp = errors.New("not supported") },
 		"Landlock":        func(f *sandbox.Facts) { f.Landlock = 0 },
 		"full":            func(f *sandbox.Facts) { f.Kernel = "5.4.0" },
 	} {
@@ -51,6 +52,7 @@ func TestWithoutCgroup(t *testing.T) {
 	t.Parallel()
 	facts := able()
 	facts.Cgroup, facts.CgroupReason = "", "it is read-only"
+	facts.Tasks, facts.TasksReason = "", "it is read-only"
 	all := confinement(facts)
 	if got := missing(all); got != nil {
 		t.Errorf("level full can do without a cgroup, but %q are missing", got)

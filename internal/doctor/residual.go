@@ -25,11 +25,15 @@ var Residuals = []Residual{
 		Bound: "the workspace; protected paths are refused at the import", Tripwire: "the diff of the change"},
 	{What: "level none confines nothing: the agent has the operator's own rights",
 		Bound: "only where it is asked for by that word, and in the demo without bubblewrap", Tripwire: "recorded with the run and shown with the change"},
-	{What: "system calls are not filtered",
-		Bound: "the kernel's own checks, without capabilities", Tripwire: "none"},
-	{What: "a session has no cgroup of its own, so nothing limits its memory and its processes",
-		Bound: "the machine; the pid namespace still ends the whole tree", Tripwire: "doctor",
-		applies: func(f sandbox.Facts) bool { return f.Cgroup == "" }},
+	{What: "the system calls that programs need are open, and with them the kernel's own faults",
+		Bound: "the kernel, without capabilities; calls that agents and tests never need are closed", Tripwire: "none"},
+	{What: "level landlock has gaps, which doctor lists one by one",
+		Bound: "only where it is asked for by that word", Tripwire: "recorded with the run and shown with the change"},
+	{What: "the import of a workspace has no limit of tasks and memory",
+		Bound: "one git process, its deadline and the bound of the pack", Tripwire: "none"},
+	{What: "nothing limits the tasks or the memory of a session where no cgroup controller can be had",
+		Bound: "the machine; the whole tree is ended all the same", Tripwire: "doctor, and a warning of each run",
+		applies: func(f sandbox.Facts) bool { return f.Tasks == "" || f.Memory == "" }},
 }
 
 // residuals returns those that apply on this machine.

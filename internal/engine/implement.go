@@ -101,10 +101,10 @@ func (e *Engine) furnish(ctx context.Context, r run.Run, room sandbox.Room) erro
 
 // objects is where the borrowed objects are seen from inside.
 func (e *Engine) objects(level sandbox.Level) string {
-	if level == sandbox.None {
-		return e.repo.Objects()
+	if level == sandbox.Full {
+		return sandbox.ObjectsInside
 	}
-	return sandbox.ObjectsInside
+	return e.repo.Objects()
 }
 
 // policy is what a session of this run may see. The operator's files that the agent needs, and
@@ -156,7 +156,7 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 	spec := sandbox.Spec{
 		Session: s.ID, Policy: e.policy(t, r, room), Stdin: filepath.Join(room.Task(), "prompt.md"), Log: s.Log,
 		Watch:  []string{room.Tree()},
-		Limits: sandbox.Limits{Total: r.Plan.AgentTotal, Idle: r.Plan.AgentIdle, Log: run.LogBytes},
+		Limits: limits(r.Plan, sandbox.Limits{Total: r.Plan.AgentTotal, Idle: r.Plan.AgentIdle, Log: run.LogBytes}),
 	}
 	h.within(r.Plan.AgentTotal + run.AgentStartup)
 	e.say(r, "agent", "attempt %d (%d of %d spent): %s starts, sandbox %s", r.Attempt, r.Spent, r.Plan.Attempts, t.agent.Name(), r.Plan.Sandbox)
@@ -170,6 +170,12 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 		return res, err
 	})
 	return end, r, err
+}
+
+// limits adds to the limits of a session what the operator allows each of them.
+func limits(p run.Plan, l sandbox.Limits) sandbox.Limits {
+	l.Tasks, l.Memory = p.MaxTasks, p.MaxMemory
+	return l
 }
 
 // runSession is the life of one session: prepared, recorded, started, waited for, recorded as gone.
@@ -329,6 +335,10 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 		return fail(fmt.Sprintf("You were ended after %s. Do less, and finish.", r.Plan.AgentTotal), "the agent was ended after %s", r.Plan.AgentTotal)
 	case res.Why == "idle":
 		return fail(fmt.Sprintf("You were ended after %s without output or a change.", r.Plan.AgentIdle), "the agent was ended after %s without output or a change", r.Plan.AgentIdle)
+	case res.Why == "tasks":
+		return fail(fmt.Sprintf("You were ended because you had more than %d processes and threads at once. Start fewer.", r.Plan.MaxTasks), "the agent ran into --max-tasks %d", r.Plan.MaxTasks)
+	case res.Why == "memory":
+		return fail(fmt.Sprintf("You were ended because you needed more than %d bytes of memory. Need less.", r.Plan.MaxMemory), "the agent ran into --max-memory (%d bytes)", r.Plan.MaxMemory)
 	case res.Exit == 127 && nothing:
 		return h.apply(r, e.hopeless(r, "the agent's command was not found (exit 127): "+r.Plan.Command))
 	case res.Exit == 126 && nothing:

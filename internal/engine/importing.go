@@ -56,7 +56,7 @@ func (e *Engine) importFrom(h *hold, r run.Run, room sandbox.Room, dir, inside, 
 		Argv: []string{"git", "-c", "safe.directory=*", "upload-pack"},
 	}
 	p.Env = sandbox.BaseEnv(e.Env, level, room, systemPath)
-	if level == sandbox.None {
+	if level != sandbox.Full {
 		spec.Source = dir
 	}
 	file := filepath.Join(room.Root, "import-"+random(4)+".json")
@@ -113,12 +113,12 @@ func (e *Engine) snapshot(h *hold, r run.Run, from sandbox.Room, head git.Commit
 	return &c, nil
 }
 
-// alone is the network of what needs none. Level none cannot take it away.
+// alone is the network of what needs none. Only level full can take it away.
 func alone(level sandbox.Level) string {
-	if level == sandbox.None {
-		return "host"
+	if level == sandbox.Full {
+		return "none"
 	}
-	return "none"
+	return "host"
 }
 
 // runSnapshot runs our own binary in the sandbox and returns the file that holds its answer.
@@ -134,7 +134,7 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, from, room sandbox.Room, head g
 	}
 	p.Env = sandbox.BaseEnv(e.Env, level, room, systemPath)
 	binary := sandbox.BinaryInside
-	if level == sandbox.None {
+	if level != sandbox.Full {
 		binary = "/proc/self/exe"
 		if exe, err := os.Executable(); err == nil {
 			binary = exe
@@ -151,7 +151,7 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, from, room sandbox.Room, head g
 		Log: filepath.Join(e.State, "logs", r.ID, fmt.Sprintf("%d-snapshot.log", r.Attempt)), Started: e.Clock.Wall(),
 	}
 	spec := sandbox.Spec{
-		Session: rec.ID, Policy: p, Log: rec.Log, Limits: sandbox.Limits{Total: run.GitTotal, Log: 1 << 20},
+		Session: rec.ID, Policy: p, Log: rec.Log, Limits: limits(r.Plan, sandbox.Limits{Total: run.GitTotal, Log: 1 << 20}),
 	}
 	res, err := e.runSession(h, &rec, spec, func(live *sandbox.Session) (sandbox.Result, error) {
 		return live.Wait(h.live) // it is short: an interrupt lets it finish

@@ -95,7 +95,7 @@ func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
 	return check.Run(h.session, check.Request{
 		Repo: e.repo, Facts: e.Facts, Level: sandbox.Level(r.Plan.Sandbox), Network: "host",
 		Head: r.Head, Base: r.Base.Commit.Hash, Commands: r.Plan.Checks, AllowNoTests: r.Plan.AllowNoTests,
-		Total: r.Plan.CheckTotal, Room: dir, Log: log, Env: e.Env,
+		Total: r.Plan.CheckTotal, MaxTasks: r.Plan.MaxTasks, MaxMemory: r.Plan.MaxMemory, Room: dir, Log: log, Env: e.Env,
 		OnSession: func(id sandbox.Identity) error { return session(id, false) },
 		OnEnd:     func(id sandbox.Identity) error { return session(id, true) },
 		Progress:  func(line string) { e.say(r, "check", "%s", line) },

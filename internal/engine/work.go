@@ -55,6 +55,9 @@ func (e *Engine) prepare(ctx context.Context, req Request) (*task, error) {
 	if err := e.Facts.Check(level); err != nil {
 		return nil, err
 	}
+	if text := e.Facts.Unheld(limits(req.Plan, sandbox.Limits{})); text != "" {
+		e.Notify(Notice{At: e.Clock.Wall(), Issue: req.Issue, Kind: "weaker", Text: text})
+	}
 	t := &task{Request: req, agent: e.Runtime(req.Plan.Command)}
 	launch, err := t.agent.Prepare(ctx, req.Cwd, level)
 	if err != nil {

@@ -25,6 +25,9 @@ const (
 
 	LogBytes  = 64 << 20
 	PackBytes = 512 << 20
+
+	MaxTasks    = 4096
+	MemoryShare = 75 // per cent of the machine's
 )
 
 // Default is one row of the table of defaults.
@@ -46,6 +49,8 @@ var Defaults = []Default{
 	{"abandoned claim", "16m", "of another installation, seen unmoved for 1.5 times 10m, and 1m: taken over"},
 	{"log per session", "64 MiB", "what an agent prints beyond it is counted and dropped"},
 	{"pack per import", "512 MiB", "what an agent may add to the repository at once"},
+	{"--max-tasks", "4096", "processes and threads of a session at once; a build needs hundreds, a fork storm is stopped"},
+	{"--max-memory", "75%", "of the machine's, per session; what is left keeps the machine alive"},
 	{"--wait", "0s", "an issue that is held is refused at once; 20m outlasts an abandoned claim"},
 	{"network", "host", "agents need their model, checks their registries"},
 }

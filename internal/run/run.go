@@ -103,6 +103,8 @@ type Plan struct {
 	AgentTotal    time.Duration `json:"agent_total"`
 	AgentIdle     time.Duration `json:"agent_idle"`
 	CheckTotal    time.Duration `json:"check_total"`
+	MaxTasks      int64         `json:"max_tasks,omitempty"`  // processes and threads of a session; 0: any
+	MaxMemory     int64         `json:"max_memory,omitempty"` // bytes of a session; 0: any
 }
 
 // Command is one check as it ran.

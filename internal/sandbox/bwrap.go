@@ -62,6 +62,15 @@ func (f Facts) enter(p Policy, tail []string, flags ...string) ([]string, error)
 	return args, nil
 }
 
+// stage is the command of our own last stage: itself at level Landlock, else inside of bubblewrap.
+func (f Facts) stage(p Policy, args []string, flags ...string) ([]string, error) {
+	if p.Level == Full {
+		return f.enter(p, append([]string{BinaryInside}, args...), flags...)
+	}
+	self, err := ownBinary()
+	return append([]string{self}, args...), err
+}
+
 func ownBinary() (string, error) {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -141,8 +150,14 @@ func (m Mount) check() error {
 // writable are the paths inside that Landlock leaves writable.
 func (p Policy) writable() []string {
 	out := []string{HomeInside, tempInside}
+	if p.Level == Landlock {
+		out = slices.DeleteFunc([]string{p.Home, p.Temp}, func(dir string) bool { return dir == "" })
+	}
 	for _, m := range p.Mounts {
-		if m.Write {
+		switch {
+		case m.Write && p.Level == Landlock:
+			out = append(out, m.Source)
+		case m.Write:
 			out = append(out, m.Target)
 		}
 	}

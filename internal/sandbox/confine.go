@@ -16,6 +16,8 @@ import (
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/seccomp"
 )
 
 // confinement is what the stage inside the namespaces is told, over a descriptor.
@@ -23,7 +25,9 @@ type confinement struct {
 	Argv     []string `json:"argv"`
 	Env      []string `json:"env"`
 	Dir      string   `json:"dir"`
+	Read     []string `json:"read"` // paths that may be read and executed
 	Write    []string `json:"write"`
+	Alone    bool     `json:"alone"`    // no namespaces: level Landlock
 	Landlock int      `json:"landlock"` // ABI that was found outside; another one is an error
 }
 
@@ -32,7 +36,19 @@ const (
 	readyLine   = "ready\n"
 )
 
-// confineMain runs inside bubblewrap, still trusted: it waits to be released, takes every right
+// confinement is what the last stage does for this policy. At level Full all that is mounted may
+// be read, for nothing else is there.
+func (p Policy) confinement(abi int) confinement {
+	c := confinement{Argv: p.Argv, Env: p.Env, Dir: p.workDir(), Write: p.writable(), Landlock: abi}
+	if c.Alone = p.Level == Landlock; c.Alone {
+		c.Read = p.readable()
+	} else {
+		c.Read = []string{"/"}
+	}
+	return c
+}
+
+// confineMain runs, at level Full inside bubblewrap, still trusted: it waits to be released, takes every right
 // away from itself, then becomes the command. Arguments: descriptor of the confinement, and of
 // the pipe on which readiness and a failed exec are told (-1: none).
 func confineMain(args []string) error {
@@ -104,6 +120,10 @@ func (c confinement) apply() error {
 	if err := dropCapabilities(); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}
+	// The last: from here on only what every program needs.
+	if err := seccomp.Install(); err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
 	return nil
 }
 
@@ -124,15 +144,26 @@ func (c confinement) restrict() error {
 	return strict.Restrict(c.rules(abi)...)
 }
 
-// rules: everything mounted may be read and executed; only the session's own places and the
-// devices every program expects may be written. Device ioctls are for terminals only.
+// rules: what is named may be read and executed; only the session's own places and the devices
+// every program expects may be written. Device ioctls are for terminals only. Without a mount
+// namespace terminals and shared memory are the host's, and left out.
 func (c confinement) rules(abi int) []landlock.Rule {
 	dev := landlock.RWFiles(devices...).IgnoreIfMissing()
 	pts := landlock.RWDirs("/dev/pts", "/dev/shm").IgnoreIfMissing()
 	if abi >= 5 {
 		dev, pts = dev.WithIoctlDev(), pts.WithIoctlDev()
 	}
-	rules := []landlock.Rule{landlock.RODirs("/"), dev, pts}
+	rules := []landlock.Rule{dev}
+	if !c.Alone {
+		rules = append(rules, pts)
+	}
+	for _, path := range c.Read {
+		if st, err := os.Stat(path); err == nil && !st.IsDir() {
+			rules = append(rules, landlock.ROFiles(path))
+			continue
+		}
+		rules = append(rules, landlock.RODirs(path))
+	}
 	for _, path := range c.Write {
 		st, err := os.Stat(path)
 		if err == nil && !st.IsDir() {
@@ -154,7 +185,11 @@ func dropCapabilities() error {
 			return err
 		}
 		if in == 1 {
-			if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(bit), 0, 0, 0); err != nil {
+			err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(bit), 0, 0, 0)
+			if errors.Is(err, unix.EPERM) {
+				break // an ordinary user outside of a namespace: no_new_privs keeps it from all of them
+			}
+			if err != nil {
 				return fmt.Errorf("bounding set %d: %w", bit, err)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/cgroup"
 )
 
 // termGrace is how long a living supervisor gets to end its tree by itself.
@@ -31,24 +33,39 @@ func End(ctx context.Context, id Identity) (proof string, err error) {
 	if err := endSupervisor(ctx, Process{PID: id.PID, Start: id.Start, Boot: id.Boot}); err != nil {
 		return "", notProved(id, err)
 	}
+	proof, err = endTree(ctx, id)
+	err = errors.Join(err, cgroup.Clear(ctx, id.Tasks), cgroup.Clear(ctx, id.Memory))
+	if err != nil {
+		return "", notProved(id, err)
+	}
+	return proof, nil
+}
+
+// endTree ends a tree whose supervisor is dead.
+func endTree(ctx context.Context, id Identity) (proof string, err error) {
 	switch id.Way {
 	case "cgroup":
-		if err := endCgroup(ctx, id.Cgroup); err != nil {
-			return "", notProved(id, err)
+		if err := cgroup.End(ctx, id.Cgroup); err != nil {
+			return "", err
 		}
 		return "the supervisor is dead, the cgroup is empty and removed", nil
 	case "pidns":
 		if err := endInit(ctx, Process{PID: id.Init, Start: id.InitAt, Boot: id.Boot}); err != nil {
-			return "", notProved(id, err)
+			return "", err
 		}
 		return "the supervisor is dead, the pid namespace has ended", nil
+	case "cgroup1":
+		if err := cgroup.Clear(ctx, id.Tasks); err != nil {
+			return "", err
+		}
+		return "the supervisor is dead, the cgroup (version 1) is empty and removed", nil
 	case "subreaper":
 		if err := confirmed(id); err != nil {
-			return "", notProved(id, err)
+			return "", err
 		}
 		return "the supervisor confirmed the end before it exited", nil
 	}
-	return "", notProved(id, fmt.Errorf("the way %q is unknown", id.Way))
+	return "", fmt.Errorf("the way %q is unknown", id.Way)
 }
 
 func notProved(id Identity, err error) error {
@@ -115,4 +132,16 @@ func confirmed(id Identity) error {
 		return fmt.Errorf("%s is about another session", id.Record)
 	}
 	return nil
+}
+
+// sleep waits d; false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
 }

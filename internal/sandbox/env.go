@@ -44,6 +44,10 @@ func BaseEnv(operator []string, level Level, room Room, path string) []string {
 		out["PATH"] = filepath.Dir(BinaryInside) + ":" + path
 		out["HOME"], out["TMPDIR"] = HomeInside, tempInside
 	}
+	if level == Landlock {
+		out["PATH"] = path               // of the operator's only what can be read
+		out["GIT_CONFIG_NOSYSTEM"] = "1" // git would see /etc/gitconfig, and fail to open it
+	}
 	for _, name := range passedVars {
 		if v := withoutCredentials(name, op[name]); v != "" {
 			out[name] = v

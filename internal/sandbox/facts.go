@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/cgroup"
+	"interlock/internal/sandbox/seccomp"
 )
 
 // Floors of level Full. Landlock needs ABI 6 where the network is the host's, because only from
@@ -20,6 +23,7 @@ import (
 const (
 	kernelMajor, kernelMinor = 5, 19
 	landlockFloor            = 2 // what kernel 5.19 has
+	landlockAlone            = 3 // at level Landlock, where no read-only mount stops a truncation
 	landlockScopes           = 6
 )
 
@@ -31,8 +35,14 @@ type Facts struct {
 	UserNS       error  // why bubblewrap could not start a program when it was tried; nil: it could
 	NoNesting    bool   // bubblewrap can forbid further user namespaces inside
 	Landlock     int    // ABI, 0 if absent
+	Seccomp      error  // why system calls cannot be filtered; nil: they can
 	Cgroup       string // cgroup v2 directory in which sessions get theirs, "" if that cannot be
 	CgroupReason string // why not
+
+	// The cgroup directories, of either version, in which the limits of sessions can be held; ""
+	// and a reason where that cannot be.
+	Tasks, Memory             string
+	TasksReason, MemoryReason string
 }
 
 // UnfitError: this machine cannot give the level that was asked for.
@@ -49,12 +59,10 @@ func (e *UnfitError) Error() string {
 
 // Inspect tries what this machine can do; bubblewrap is run, not only looked for.
 func Inspect(ctx context.Context) Facts {
-	f := Facts{Kernel: kernelRelease(), Landlock: landlockABI()}
-	if base, err := tryCgroup(); err != nil {
-		f.CgroupReason = err.Error()
-	} else {
-		f.Cgroup = base
-	}
+	f := Facts{Kernel: kernelRelease(), Landlock: landlockABI(), Seccomp: seccomp.Supported()}
+	place, why := cgroup.Find()
+	f.Cgroup, f.Tasks, f.Memory = place.Main, place.Tasks, place.Memory
+	f.CgroupReason, f.TasksReason, f.MemoryReason = why.Main, why.Tasks, why.Memory
 	path, err := exec.LookPath("bwrap")
 	if err != nil {
 		return f
@@ -123,17 +131,29 @@ func landlockABI() int {
 	return int(v)
 }
 
-func tryCgroup() (string, error) {
-	base, err := ownCgroup()
-	if err != nil {
-		return "", err
-	}
-	dir, err := makeCgroup(base, "try")
-	if err != nil {
-		return "", err
-	}
-	return base, removeCgroup(dir)
+// place is where a session gets its cgroups.
+func (f Facts) place() cgroup.Place {
+	return cgroup.Place{Main: f.Cgroup, Tasks: f.Tasks, Memory: f.Memory}
 }
+
+// Unheld says which of the limits would not be held on this machine, and what could be done about
+// it; "" if all would be.
+func (f Facts) Unheld(l Limits) string {
+	var names, why []string
+	if l.Tasks > 0 && f.Tasks == "" {
+		names, why = append(names, "tasks"), append(why, f.TasksReason)
+	}
+	if l.Memory > 0 && f.Memory == "" {
+		names, why = append(names, "memory"), append(why, f.MemoryReason)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the limit of %s is not held on this machine: %s; %s", strings.Join(names, " and "), strings.Join(why, "; "), limitRemedy)
+}
+
+// limitRemedy gives the controllers to whoever starts the program.
+const limitRemedy = "start it where cgroups are delegated: systemd-run --user --scope -p Delegate=yes interlock ..."
 
 // Check says whether the level can be had on this machine with the host's network, as
 // *UnfitError.
@@ -155,8 +175,10 @@ func (f Facts) CheckNetwork(level Level, network string) error {
 		return nil
 	case Full:
 		return f.checkFull(network, refuse)
+	case Landlock:
+		return f.checkLandlock(network, refuse)
 	}
-	return refuse("there is no such level", "use full or none")
+	return refuse("there is no such level", "use full, landlock or none")
 }
 
 func (f Facts) checkFull(network string, refuse func(reason, remedy string) error) error {
@@ -178,7 +200,30 @@ func (f Facts) checkFull(network string, refuse func(reason, remedy string) erro
 		return refuse(fmt.Sprintf("Landlock ABI %d leaves abstract sockets of the host reachable", f.Landlock),
 			"boot kernel 6.12 or newer, or use the network none")
 	}
+	return f.checkSeccomp(refuse)
+}
+
+func (f Facts) checkSeccomp(refuse func(reason, remedy string) error) error {
+	if f.Seccomp != nil {
+		return refuse(f.Seccomp.Error(), "boot a kernel with CONFIG_SECCOMP_FILTER, on amd64 or arm64")
+	}
 	return nil
+}
+
+// checkLandlock needs neither bubblewrap nor namespaces. Before ABI 3 files of others could be
+// emptied, which is too little to be called confined.
+func (f Facts) checkLandlock(network string, refuse func(reason, remedy string) error) error {
+	if network == "none" {
+		return refuse("it cannot take the network away", "use level full, or the network host")
+	}
+	if f.Landlock == 0 {
+		return refuse("the kernel's Landlock is not active",
+			"add landlock to the lsm= list of the kernel command line and restart")
+	}
+	if f.Landlock < landlockAlone {
+		return refuse(fmt.Sprintf("Landlock ABI %d does not keep files from being truncated", f.Landlock), "boot kernel 6.2 or newer")
+	}
+	return f.checkSeccomp(refuse)
 }
 
 // kernelAtLeast compares the first two numbers of a release. One that cannot be read is too old.
@@ -220,7 +265,7 @@ func (f Facts) MarshalJSON() ([]byte, error) {
 		*UnfitError
 	}
 	fit := map[Level]fitness{}
-	for _, level := range []Level{Full, None} {
+	for _, level := range []Level{Full, Landlock, None} {
 		var unfit *UnfitError
 		errors.As(f.Check(level), &unfit)
 		fit[level] = fitness{OK: unfit == nil, UnfitError: unfit}
@@ -229,9 +274,14 @@ func (f Facts) MarshalJSON() ([]byte, error) {
 	if f.UserNS != nil {
 		userns = f.UserNS.Error()
 	}
+	refused := ""
+	if f.Seccomp != nil {
+		refused = f.Seccomp.Error()
+	}
 	return json.Marshal(map[string]any{
 		"kernel": f.Kernel, "bwrap": f.Bwrap, "bwrap_version": f.BwrapVersion, "userns_refused": userns,
 		"no_nesting": f.NoNesting, "landlock": f.Landlock, "cgroup": f.Cgroup, "cgroup_refused": f.CgroupReason,
+		"seccomp_refused": refused, "tasks": f.Tasks, "tasks_refused": f.TasksReason, "memory": f.Memory, "memory_refused": f.MemoryReason,
 		"fit": fit,
 	})
 }

@@ -38,7 +38,13 @@ func TestCheckNamesReasonAndRemedy(t *testing.T) {
 		"no scopes, net": {func(f *sandbox.Facts) { f.Landlock = 5 }, sandbox.Full, "none", "", ""},
 		"none":           {func(f *sandbox.Facts) { *f = sandbox.Facts{} }, sandbox.None, "host", "", ""},
 		"none, no net":   {func(f *sandbox.Facts) {}, sandbox.None, "none", "network", "full"},
-		"unknown level":  {func(f *sandbox.Facts) {}, "landlock", "host", "no such level", "full or none"},
+		"unknown level":  {func(f *sandbox.Facts) {}, "most", "host", "no such level", "full, landlock or none"},
+		"no seccomp":     {func(f *sandbox.Facts) { f.Seccomp = errors.New("ENOSYS") }, sandbox.Full, "host", "ENOSYS", "CONFIG_SECCOMP_FILTER"},
+		"landlock":       {func(f *sandbox.Facts) { f.Bwrap, f.UserNS = "", errors.New("EPERM") }, sandbox.Landlock, "host", "", ""},
+		"landlock, net":  {func(f *sandbox.Facts) {}, sandbox.Landlock, "none", "network", "full"},
+		"landlock, none": {func(f *sandbox.Facts) { f.Landlock = 0 }, sandbox.Landlock, "host", "Landlock is not active", "lsm="},
+		"landlock, old":  {func(f *sandbox.Facts) { f.Landlock = 2 }, sandbox.Landlock, "host", "truncated", "6.2"},
+		"landlock, call": {func(f *sandbox.Facts) { f.Seccomp = errors.New("ENOSYS") }, sandbox.Landlock, "host", "ENOSYS", "CONFIG_SECCOMP_FILTER"},
 		"no network":     {func(f *sandbox.Facts) {}, sandbox.Full, "", "unknown", "host or none"},
 	} {
 		t.Run(name, func(t *testing.T) {

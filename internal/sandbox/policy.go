@@ -9,12 +9,13 @@ type Level string
 
 // The levels.
 const (
-	Full Level = "full" // bubblewrap namespaces, Landlock inside, no capabilities
-	None Level = "none" // supervised, not confined; must be asked for by this word
+	Full     Level = "full"     // bubblewrap namespaces, Landlock and a system call filter inside, no capabilities
+	Landlock Level = "landlock" // the same without namespaces: see Gaps; must be asked for by this word
+	None     Level = "none"     // supervised, not confined; must be asked for by this word
 )
 
-// Mount makes a path of the host visible inside. At level none, Target is ignored and the path
-// inside is Source itself; ask Policy.Inside.
+// Mount makes a path of the host visible inside. At the levels landlock and none, Target is ignored
+// and the path inside is Source itself; ask Policy.Inside.
 type Mount struct {
 	Source string `json:"source"`
 	Target string `json:"target"` // absolute path inside
@@ -39,13 +40,19 @@ type Limits struct {
 	Total time.Duration `json:"total"`
 	Idle  time.Duration `json:"idle"` // neither output nor a change in a watched directory
 	Log   int64         `json:"log"`  // bytes of output kept; the rest is counted and dropped
+
+	// These two are held by cgroups; where Facts has none for them they are not held.
+	Tasks  int64 `json:"tasks"`  // processes and threads at once
+	Memory int64 `json:"memory"` // bytes in all
 }
 
 // Identity is what proves, later and from another process, that a tree is gone.
 type Identity struct {
 	Session string `json:"session"`
-	Way     string `json:"way"`              // "cgroup", "pidns" or "subreaper"
+	Way     string `json:"way"`              // "cgroup", "cgroup1", "pidns" or "subreaper"
 	Cgroup  string `json:"cgroup,omitempty"` // absolute path of its cgroup v2 directory
+	Tasks   string `json:"tasks,omitempty"`  // of the cgroup v1 directory that bounds its tasks
+	Memory  string `json:"memory,omitempty"` // of the one that bounds its memory
 	PID     int    `json:"pid"`              // the supervisor
 	Start   uint64 `json:"start"`            // its start time, field 22 of /proc/PID/stat
 	Boot    string `json:"boot"`
@@ -58,7 +65,7 @@ type Identity struct {
 type Result struct {
 	Exit    int           `json:"exit"` // -1 when ended by a signal
 	Signal  string        `json:"signal,omitempty"`
-	Why     string        `json:"why"`     // "exit", "total", "idle", "stopped", "engine gone" or "supervisor gone"
+	Why     string        `json:"why"`     // "exit", "total", "idle", "tasks", "memory", "stopped", "engine gone" or "supervisor gone"
 	Tree    string        `json:"tree"`    // how the end of the whole tree was confirmed
 	Dropped int64         `json:"dropped"` // bytes of output over Limits.Log
 	Took    time.Duration `json:"took"`

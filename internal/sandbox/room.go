@@ -50,7 +50,7 @@ func (r Room) Temp() string { return filepath.Join(r.Root, "tmp") }
 func (r Room) Task() string { return filepath.Join(r.Root, "task") }
 
 // Inside is the path by which the tree sees a path of the host: the innermost mount that holds
-// it decides. A path under no mount is returned as it is, and so is every path at level None.
+// it decides. A path under no mount is returned as it is, and so is every path at the other levels.
 func (p Policy) Inside(hostPath string) string {
 	if p.Level != Full {
 		return hostPath

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/cgroup"
 )
 
 var (
@@ -66,9 +68,10 @@ type supervision struct {
 	Spec  Spec   `json:"spec"`
 	Bwrap string `json:"bwrap"`
 
-	NoNesting bool   `json:"no_nesting"`
-	Landlock  int    `json:"landlock"`
-	Cgroup    string `json:"cgroup"`
+	NoNesting bool `json:"no_nesting"`
+	Landlock  int  `json:"landlock"`
+
+	Place cgroup.Place `json:"place"`
 }
 
 // Prepare starts the supervisor, which makes the session's cgroup. Nothing of the command runs
@@ -89,7 +92,7 @@ func Prepare(ctx context.Context, facts Facts, spec Spec) (*Session, error) {
 	}
 	first := make(chan message, 1)
 	go s.follow(status, first)
-	if err := s.tell(supervision{spec, facts.Bwrap, facts.NoNesting, facts.Landlock, facts.Cgroup}); err != nil {
+	if err := s.tell(supervision{spec, facts.Bwrap, facts.NoNesting, facts.Landlock, facts.place()}); err != nil {
 		return nil, s.abandon(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startBound)

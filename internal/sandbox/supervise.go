@@ -16,6 +16,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/cgroup"
 )
 
 // tick is how often limits are compared with CLOCK_BOOTTIME. The ticker itself stands still in
@@ -82,7 +84,7 @@ func (s *supervisor) prepare(control *bufio.Reader) error {
 	}
 	s.id = Identity{Session: s.spec.Session, PID: self.PID, Start: self.Start, Boot: self.Boot}
 	s.tree = &tree{policy: s.spec.Policy, facts: s.facts, log: s.log, stdin: s.spec.Stdin}
-	if err := s.choose(in.Cgroup); err != nil {
+	if err := s.choose(in.Place); err != nil {
 		return errors.Join(err, s.tree.end(context.Background()))
 	}
 	s.say(message{Identity: &s.id})
@@ -90,14 +92,21 @@ func (s *supervisor) prepare(control *bufio.Reader) error {
 }
 
 // choose takes the best way to end the whole tree that this machine has.
-func (s *supervisor) choose(base string) error {
-	if base != "" {
-		if dir, err := makeCgroup(base, s.spec.Session); err == nil {
-			s.id.Way, s.id.Cgroup, s.tree.cgroup = "cgroup", dir, dir
-			return nil
-		}
+func (s *supervisor) choose(place cgroup.Place) error {
+	group, err := cgroup.Make(place, s.spec.Session, cgroup.Limits{Tasks: s.spec.Limits.Tasks, Memory: s.spec.Limits.Memory})
+	if err != nil {
+		return fmt.Errorf("cgroup: %w", err)
 	}
-	if s.spec.Policy.Level == None {
+	s.tree.group, s.id.Cgroup, s.id.Tasks, s.id.Memory = group, group.Main, group.Tasks, group.Memory
+	if group.Main != "" {
+		s.id.Way = "cgroup"
+		return nil
+	}
+	if s.spec.Policy.Level == Landlock && group.Tasks != "" {
+		s.id.Way = "cgroup1" // it cannot write to the cgroups, so it cannot leave
+		return nil
+	}
+	if s.spec.Policy.Level != Full {
 		s.id.Way, s.id.Record = "subreaper", s.spec.Log+".end"
 		return nil
 	}
@@ -149,6 +158,9 @@ func (s *supervisor) run() int {
 	if why == "go" {
 		began = bootTime()
 		why = s.work(began)
+	}
+	if hit := s.tree.group.Hit(); why == "exit" && hit != "" {
+		why = hit // what ended is what was refused or killed at the limit
 	}
 	s.finish()
 	if why == "setup" {
@@ -209,13 +221,16 @@ func (s *supervisor) overdue(began time.Duration) string {
 	if l.Idle > 0 && now-active >= l.Idle {
 		return "idle"
 	}
-	return ""
+	return s.tree.group.Hit()
 }
 
 // finish ends whatever is left of the tree, always, also after a normal exit. It does not give
 // up: a process that cannot be killed now may die later. The end is then recorded, before anyone
 // is told of it.
 func (s *supervisor) finish() {
+	if hit := s.tree.group.Hit(); hit != "" {
+		s.log.note("the session ran into its limit of " + hit)
+	}
 	s.say(message{Ending: true})
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		ctx, cancel := context.WithTimeout(context.Background(), endBound)

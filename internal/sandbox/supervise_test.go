@@ -26,6 +26,7 @@ type way struct {
 
 var ways = []way{
 	{sandbox.Full, false, "cgroup"}, {sandbox.Full, true, "pidns"},
+	{sandbox.Landlock, false, "cgroup"}, {sandbox.Landlock, true, "subreaper"},
 	{sandbox.None, false, "cgroup"}, {sandbox.None, true, "subreaper"},
 }
 
@@ -36,10 +37,7 @@ func each(t *testing.T, test func(t *testing.T, w way, f sandbox.Facts)) {
 	for _, w := range ways {
 		t.Run(string(w.level)+"/"+w.name, func(t *testing.T) {
 			t.Parallel()
-			f := inspect()
-			if w.level == sandbox.Full {
-				f = needFull(t)
-			}
+			f := need(t, w.level)
 			if w.name == "cgroup" && f.Cgroup == "" {
 				t.Skipf("no cgroup can be made here: %s", f.CgroupReason)
 			}

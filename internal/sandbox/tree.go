@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/cgroup"
 )
 
 // tree is the process tree of one session, seen from its supervisor.
 type tree struct {
 	policy Policy
 	facts  Facts
-	cgroup string
+	group  cgroup.Group
 	log    *sessionLog
 	stdin  string
 
@@ -101,7 +103,7 @@ func (t *tree) plain(cmd *exec.Cmd) (err error) {
 	return err
 }
 
-// confine is bubblewrap with our own stage inside. Descriptors of the child: 3 the confinement,
+// confine is our own stage, at level Full inside of bubblewrap. Descriptors of the child: 3 the confinement,
 // 4 the report, 5 bubblewrap's status.
 func (t *tree) confine(cmd *exec.Cmd, child []*os.File, wantInit bool) ([]*os.File, error) {
 	pipes := make([]*os.File, 0, 6)
@@ -120,7 +122,7 @@ func (t *tree) confine(cmd *exec.Cmd, child []*os.File, wantInit bool) ([]*os.Fi
 		cmd.ExtraFiles = append(cmd.ExtraFiles, pipes[5])
 		flags = []string{"--json-status-fd", "5"}
 	}
-	argv, err := t.facts.enter(t.policy, []string{BinaryInside, confineArg, "3", "4"}, flags...)
+	argv, err := t.facts.stage(t.policy, []string{confineArg, "3", "4"}, flags...)
 	if err != nil {
 		return child, err
 	}
@@ -131,19 +133,21 @@ func (t *tree) confine(cmd *exec.Cmd, child []*os.File, wantInit bool) ([]*os.Fi
 
 // launch starts the command directly in the cgroup, so that there is no moment outside of it.
 func (t *tree) launch(cmd *exec.Cmd) error {
-	if t.cgroup != "" {
-		dir, err := os.Open(t.cgroup)
+	if t.group.Main != "" {
+		dir, err := os.Open(t.group.Main)
 		if err != nil {
 			return fmt.Errorf("cgroup: %w", err)
 		}
 		defer dir.Close()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	t.started, t.main = true, cmd.Process.Pid
-	return nil
+	return t.group.Around(func() error {
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		t.started, t.main = true, cmd.Process.Pid
+		return nil
+	})
 }
 
 func closeAll(files []*os.File) {
@@ -167,8 +171,7 @@ func (t *tree) release() error {
 		return nil
 	}
 	p := t.policy
-	c := confinement{Argv: p.Argv, Env: p.Env, Dir: p.workDir(), Write: p.writable(), Landlock: t.facts.Landlock}
-	line, err := c.encode()
+	line, err := p.confinement(t.facts.Landlock).encode()
 	if err != nil {
 		return err
 	}
@@ -249,7 +252,7 @@ func (t *tree) trouble() string {
 	if text := tail(t.log.path, t.offset); text != "" {
 		return text
 	}
-	return "bubblewrap ended without a word: " + describe(t.ws)
+	return "the sandbox ended without a word: " + describe(t.ws)
 }
 
 func describe(ws syscall.WaitStatus) string {

@@ -10,20 +10,24 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/cgroup"
 )
 
 // end kills everything the tree ever started and returns when nothing of it is left. All ways
 // are used together: a process at level None may leave its cgroup, but not its ancestor.
 func (t *tree) end(ctx context.Context) error {
-	if t.cgroup != "" {
-		if err := endCgroup(ctx, t.cgroup); err != nil {
+	if t.group.Main != "" {
+		if err := cgroup.End(ctx, t.group.Main); err != nil {
 			return err
 		}
 	}
-	if !t.started {
-		return nil
+	if t.started {
+		if err := t.endChildren(ctx); err != nil {
+			return err
+		}
 	}
-	if err := t.endChildren(ctx); err != nil {
+	if err := errors.Join(cgroup.Clear(ctx, t.group.Tasks), cgroup.Clear(ctx, t.group.Memory)); err != nil || !t.started {
 		return err
 	}
 	select { // a pipe that someone outside was handed must not keep the session open
@@ -62,7 +66,7 @@ func (t *tree) endChildren(ctx context.Context) error {
 // proof says how the end of the tree was confirmed.
 func (t *tree) proof() string {
 	switch {
-	case t.cgroup != "":
+	case t.group.Main != "":
 		return "the cgroup is empty and removed, no child is left"
 	case t.init.PID > 0:
 		return "the pid namespace has ended, no child is left"

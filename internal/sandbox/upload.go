@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/seccomp"
 )
 
 // uploadSeconds is the last resort against an upload-pack that hangs, for instance on a FIFO in
@@ -32,15 +34,19 @@ type uploadPolicy struct {
 
 // UploadPack writes specFile (0600) and returns the shell command for git's --upload-pack: it
 // runs git upload-pack for the path that git appends, which is a path inside. All mounts are
-// made read-only, home and temp are empty and its own, and there is no network; p.Argv, if set,
+// made read-only, home and temp are empty and its own (at level Landlock not there), and there is no
+// network at level Full; p.Argv, if set,
 // replaces the command. At level None nothing is confined.
 func UploadPack(p Policy, specFile string) (command string, err error) {
-	f := Facts{Kernel: kernelRelease(), Landlock: landlockABI()}
-	if p.Level == Full {
+	f := Facts{Kernel: kernelRelease(), Landlock: landlockABI(), Seccomp: seccomp.Supported()}
+	switch p.Level {
+	case Full:
 		p.Network, p.Home, p.Temp = "none", "", ""
 		if f.Bwrap, err = exec.LookPath("bwrap"); err != nil {
 			f.Bwrap = ""
 		}
+	case Landlock:
+		p.Network, p.Home, p.Temp = "host", "", "" // it writes nothing, and cannot lose the network
 	}
 	if err := f.CheckNetwork(p.Level, p.Network); err != nil {
 		return "", err
@@ -113,11 +119,10 @@ func execMain(args []string) error {
 	return enterConfined(Facts{Bwrap: u.Bwrap, Landlock: u.Landlock}, p)
 }
 
-// enterConfined becomes bubblewrap, and in it the confined stage, which finds what to do in a
+// enterConfined becomes the confined stage, at level Full inside of bubblewrap, which finds what to do in a
 // file of memory: no other process is left to tell it.
 func enterConfined(f Facts, p Policy) error {
-	c := confinement{Argv: p.Argv, Env: p.Env, Dir: p.workDir(), Write: p.writable(), Landlock: f.Landlock}
-	line, err := c.encode()
+	line, err := p.confinement(f.Landlock).encode()
 	if err != nil {
 		return err
 	}
@@ -128,7 +133,7 @@ func enterConfined(f Facts, p Policy) error {
 	if _, err := unix.Pwrite(fd, append(line, releaseLine...), 0); err != nil {
 		return fmt.Errorf("memfd: %w", err)
 	}
-	argv, err := f.enter(p, []string{BinaryInside, confineArg, strconv.Itoa(fd), "-1"})
+	argv, err := f.stage(p, []string{confineArg, strconv.Itoa(fd), "-1"})
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,11 @@ func (r *Runtime) file(ctx context.Context, w word, dir string, level sandbox.Le
 		l.Digest = digest
 		return l, nil
 	}
+	if level == sandbox.Landlock { // it stays where it is, and has to be shown there
+		l := launch(w.replace(r.Line, path))
+		l.Mounts, l.Digest = []sandbox.Mount{{Source: real, Target: real}}, digest
+		return l, nil
+	}
 	inside := Inside + "/" + filepath.Base(path)
 	l := launch(w.replace(r.Line, inside))
 	l.Mounts = []sandbox.Mount{{Source: real, Target: inside}}

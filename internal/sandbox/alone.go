@@ -1,0 +1,26 @@
+package sandbox
+
+import "path/filepath"
+
+// readable are the paths that may be read and executed at level Landlock: the system, the tool
+// chains, our own program, the policy's own mounts. What is not there is left out, and links are followed, as for
+// the mounts of level Full.
+func (p Policy) readable() []string {
+	paths := append([]string{"/proc"}, systemDirs...)
+	for _, name := range etcVisible {
+		paths = append(paths, "/etc/"+name)
+	}
+	if self, err := ownBinary(); err == nil {
+		paths = append(paths, self)
+	}
+	for _, m := range append(append([]Mount(nil), p.Tools...), p.Mounts...) {
+		paths = append(paths, m.Source)
+	}
+	out := make([]string, 0, len(paths))
+	for _, path := range paths {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			out = append(out, real)
+		}
+	}
+	return out
+}
