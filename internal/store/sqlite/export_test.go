@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"path/filepath"
 
 	"interlock/internal/store"
 )
@@ -29,6 +30,17 @@ func Migrate(ctx context.Context, path string, list []string) error {
 	defer db.Close()
 	defer s.turn.close()
 	return s.inTurn(ctx, func() error { return fault(path, migrate(ctx, db, path, list)) })
+}
+
+// Unseal makes a closed state look as a kill would have left it.
+func Unseal(dir string) error {
+	s := &Store{path: filepath.Join(dir, databaseName)}
+	f, found, err := s.readFloor()
+	if err != nil || !found {
+		return err
+	}
+	f.Sealed, f.Digest = false, ""
+	return s.writeFloor(f)
 }
 
 // WriterExec runs a statement on the connection that writes.

@@ -34,6 +34,12 @@ func fault(path string, err error) error {
 	return fmt.Errorf("state %s: %w", path, err)
 }
 
+// isFull reports whether SQLite found no room.
+func isFull(err error) bool {
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok && e.Code()&0xff == lib.SQLITE_FULL
+}
+
 // unwritable says that a file or directory of the state cannot be written.
 func unwritable(path string, err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {

@@ -18,6 +18,21 @@ type turn struct {
 	file *os.File
 }
 
+// free takes the turn if that can be done at once. Not for use by several goroutines.
+func (t *turn) free() bool {
+	if t.file == nil {
+		return false
+	}
+	if err := flock(int(t.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return false
+	}
+	if same, err := t.current(); err != nil || !same {
+		t.close()
+		return false
+	}
+	return true
+}
+
 // take waits for the turn, or until stop is closed. Not for use by several goroutines.
 func (t *turn) take(stop <-chan struct{}) error {
 	for {

@@ -1,0 +1,251 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"interlock/internal/store"
+)
+
+// Backup writes a whole copy of the database, as it is at one instant, to a new file (mode 0600).
+// When it returns nil the copy was read back whole and is on disk. Others may go on meanwhile. It
+// returns an error that is fs.ErrExist when there is a file already.
+func (s *Store) Backup(ctx context.Context, file string) error {
+	if _, err := os.Lstat(file); err == nil {
+		return fmt.Errorf("%s: %w", file, fs.ErrExist)
+	}
+	return s.copyTo(ctx, file, unix.RENAME_NOREPLACE)
+}
+
+// keepBefore keeps a copy of the database as it was before a migration, under the number of that
+// migration. A copy that an attempt before this one has left is of the same database.
+func (s *Store) keepBefore(ctx context.Context) error {
+	have, err := version(ctx, s.write)
+	if err != nil || have == 0 || have >= len(migrations) {
+		return err
+	}
+	return s.copyTo(ctx, fmt.Sprintf("%s.before-%d", s.path, have+1), 0)
+}
+
+// copyTo makes the copy under another name first, so that a file of the final name is whole.
+func (s *Store) copyTo(ctx context.Context, file string, how uint) (err error) {
+	part := file + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part))
+		}
+	}()
+	if err := vacuumInto(ctx, s.path, part); err != nil {
+		return fault(part, err)
+	}
+	if err := f.Sync(); err != nil {
+		return fault(part, err)
+	}
+	if err := verify(ctx, part); err != nil {
+		return fault(part, err)
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, part, unix.AT_FDCWD, file, how); err != nil {
+		return &fs.PathError{Op: "rename to", Path: file, Err: err}
+	}
+	return syncDirectory(filepath.Dir(file))
+}
+
+func vacuumInto(ctx context.Context, from, to string) error {
+	db, err := connect(from, 1, "")
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	return errors.Join(err, db.Close())
+}
+
+// verify reads a file that nobody has open and wants it to be a whole database of ours.
+func verify(ctx context.Context, path string) error {
+	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&immutable=1&_pragma=cell_size_check(1)&_pragma=trusted_schema(0)"}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return err
+	}
+	err = func() error {
+		if err := identify(ctx, db, path); err != nil {
+			return err
+		}
+		return integrity(ctx, db, path, "integrity_check(1)")
+	}()
+	return errors.Join(err, db.Close())
+}
+
+// Restored says what Restore did.
+type Restored struct {
+	From   string `json:"from"`   // the copy
+	Kept   string `json:"kept"`   // where the database is that was there before; "" if there was none
+	Raised string `json:"raised"` // what was done so that no fence is handed out twice
+}
+
+// Restore puts a copy in the place of the database. The copy is read as a whole first, and stays.
+// The database that is there is kept beside. It returns store.ErrBusy when any process has the
+// state open, and store.ErrDamaged or store.ErrNewer when the copy cannot serve; then nothing has
+// changed. The fences of the restored database are above all that were ever handed out in dir, and
+// its leases are void.
+func Restore(ctx context.Context, dir, file string, opts Options) (Restored, error) {
+	s, err := prepare(dir, &opts)
+	if err != nil {
+		return Restored{}, err
+	}
+	done := Restored{From: file}
+	err = s.inTurn(ctx, func() error {
+		alone, err := s.presence.enter(filepath.Dir(s.path))
+		if err != nil {
+			return err
+		}
+		if !alone {
+			return fmt.Errorf("%w: other processes have %s open; nothing was changed; end them (interlock runs --live, ps) and type the "+
+				"command again", store.ErrBusy, filepath.Dir(s.path))
+		}
+		done.Kept, err = s.putBack(ctx, file)
+		return err
+	})
+	if err := errors.Join(fault(s.path, err), s.abandon()); err != nil {
+		return Restored{}, err
+	}
+	// Whoever opens it first sees that it is another database, and raises its fences.
+	if s, err = Open(ctx, dir, opts); err != nil {
+		return Restored{}, err
+	}
+	done.Raised = s.raised
+	return done, s.Close()
+}
+
+// putBack makes the copy ready beside the database, and then puts it in its place by one rename.
+func (s *Store) putBack(ctx context.Context, file string) (kept string, err error) {
+	for _, end := range []string{"-wal", "-journal"} {
+		if info, err := os.Lstat(file + end); err == nil && info.Size() > 0 {
+			return "", damaged(file, fmt.Errorf("%s is beside it, so a part of it may be there only; make copies with interlock state backup", file+end))
+		}
+	}
+	part := s.path + ".part"
+	defer func() { err = errors.Join(err, removeAll(part)) }()
+	if err := copyFile(file, part); err != nil {
+		return "", err
+	}
+	if err := verify(ctx, part); err != nil {
+		return "", fault(file, err)
+	}
+	if err := s.disown(ctx, part); err != nil {
+		return "", fault(part, err)
+	}
+	if kept, err = s.setAside(ctx); err != nil {
+		return "", err
+	}
+	if err := os.Rename(part, s.path); err != nil {
+		return "", err
+	}
+	return kept, syncDirectory(filepath.Dir(s.path))
+}
+
+// disown takes its place in history from a database that is going to be put back: whatever the
+// floor says, it is not the one that was used last.
+func (s *Store) disown(ctx context.Context, path string) error {
+	db, err := connect(path, 1, "")
+	if err != nil {
+		return err
+	}
+	err = func() error {
+		if err := useLog(ctx, db, path); err != nil {
+			return err
+		}
+		if have, err := version(ctx, db); err != nil || have < 2 {
+			return err // it has no ledger before its migration
+		}
+		_, err := db.ExecContext(ctx, "UPDATE ledger SET epoch = ''")
+		return err
+	}()
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// setAside keeps what is there under another name. Its log goes with it: left behind, it would be
+// taken for the log of what comes next.
+func (s *Store) setAside(ctx context.Context) (kept string, err error) {
+	if _, err := os.Lstat(s.path); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	// A database that is whole takes its log in now; a damaged one keeps it.
+	if db, err := connect(s.path, 1, ""); err == nil {
+		_, _ = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		_ = db.Close()
+	}
+	for n := 1; ; n++ {
+		kept = fmt.Sprintf("%s.replaced-%d", s.path, n)
+		if err = os.Link(s.path, kept); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, end := range []string{"-wal", "-shm", "-journal"} {
+		if err := os.Rename(s.path+end, kept+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return kept, syncDirectory(filepath.Dir(s.path))
+}
+
+func removeAll(path string) error {
+	var errs []error
+	for _, end := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return damaged(from, errors.New("it is not a regular file"))
+	}
+	if err := removeAll(to); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return unwritable(to, err)
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
