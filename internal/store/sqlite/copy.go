@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
 
@@ -65,7 +65,7 @@ func (s *Store) copyTo(ctx context.Context, file string, how uint) (err error) {
 	if err := unix.Renameat2(unix.AT_FDCWD, part, unix.AT_FDCWD, file, how); err != nil {
 		return &fs.PathError{Op: "rename to", Path: file, Err: err}
 	}
-	return syncDirectory(filepath.Dir(file))
+	return statedir.SyncDirectory(filepath.Dir(file))
 }
 
 func vacuumInto(ctx context.Context, from, to string) error {
@@ -112,7 +112,7 @@ func Restore(ctx context.Context, dir, file string, opts Options) (Restored, err
 	}
 	done := Restored{From: file}
 	err = s.inTurn(ctx, func() error {
-		alone, err := s.presence.enter(filepath.Dir(s.path))
+		alone, err := s.presence.Enter(filepath.Dir(s.path))
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,10 @@ func (s *Store) putBack(ctx context.Context, file string) (kept string, err erro
 	}
 	part := s.path + ".part"
 	defer func() { err = errors.Join(err, removeAll(part)) }()
-	if err := copyFile(file, part); err != nil {
+	if err := removeAll(part); err != nil {
+		return "", unwritable(part, err)
+	}
+	if err := statedir.CopyFile(file, part); err != nil {
 		return "", err
 	}
 	if err := verify(ctx, part); err != nil {
@@ -158,7 +161,7 @@ func (s *Store) putBack(ctx context.Context, file string) (kept string, err erro
 	if err := os.Rename(part, s.path); err != nil {
 		return "", err
 	}
-	return kept, syncDirectory(filepath.Dir(s.path))
+	return kept, statedir.SyncDirectory(filepath.Dir(s.path))
 }
 
 // disown takes its place in history from a database that is going to be put back: whatever the
@@ -213,7 +216,7 @@ func (s *Store) setAside(ctx context.Context) (kept string, err error) {
 			return "", err
 		}
 	}
-	return kept, syncDirectory(filepath.Dir(s.path))
+	return kept, statedir.SyncDirectory(filepath.Dir(s.path))
 }
 
 func removeAll(path string) error {
@@ -224,28 +227,4 @@ func removeAll(path string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return damaged(from, errors.New("it is not a regular file"))
-	}
-	if err := removeAll(to); err != nil {
-		return err
-	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return unwritable(to, err)
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Sync(), out.Close())
 }

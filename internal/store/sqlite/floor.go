@@ -1,18 +1,10 @@
 package sqlite
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"syscall"
 
+	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
 
@@ -40,76 +32,27 @@ func (s *Store) floorPath() string { return filepath.Join(filepath.Dir(s.path), 
 // it would be to forget what it is there for.
 func (s *Store) readFloor() (f floor, found bool, err error) {
 	path := s.floorPath()
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return floor{}, false, nil
-	}
-	if err != nil {
-		return floor{}, false, unwritable(path, err)
-	}
-	body, sum, _ := bytes.Cut(b, []byte("\n"))
-	if err = json.Unmarshal(body, &f); err == nil && string(bytes.TrimSpace(sum)) != digest(body) {
-		err = errors.New("its digest is another one")
-	}
+	found, err = statedir.ReadRecord(path, &f)
 	if err != nil {
 		return floor{}, false, fmt.Errorf("%w: %s, which keeps the highest fence, is not what was written; nothing was changed; "+
 			"keep a copy of the directory, remove that file, and type the command again: fences then go on far above those that "+
 			"the database knows: %w", store.ErrDamaged, path, err)
 	}
-	return f, true, nil
+	return f, found, nil
 }
 
 // writeFloor replaces the file as a whole; when it returns nil it is on disk.
 func (s *Store) writeFloor(f floor) error {
 	path := s.floorPath()
-	body, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	text := append(append(body, '\n'), digest(body)+"\n"...)
-	fresh := path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return unwritable(fresh, err)
-	}
-	out, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return unwritable(fresh, err)
-	}
-	_, err = out.Write(text)
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		return errors.Join(unwritable(fresh, err), os.Remove(fresh))
-	}
-	if err := os.Rename(fresh, path); err != nil {
+	if err := statedir.WriteRecord(path, f); err != nil {
 		return unwritable(path, err)
 	}
-	return syncDirectory(filepath.Dir(path))
+	return nil
 }
 
-func digest(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
-
-// fileDigest is the digest of a file of up to checkBytes, "" of a larger one.
-func fileDigest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, io.LimitReader(f, checkBytes+1))
-	if err != nil || n > checkBytes {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// fileName names a file by its device and inode.
-func fileName(info fs.FileInfo) string {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
+func (s *Store) fileName() string {
+	if s.identity == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d-%d", st.Dev, st.Ino)
+	return statedir.Identity(s.identity)
 }

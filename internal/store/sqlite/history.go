@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
 
@@ -68,13 +69,6 @@ func (s *Store) settle(t *txn, f floor, found, alone, changed bool) error {
 	}
 	s.unsealed = !f.Sealed
 	return nil
-}
-
-func (s *Store) fileName() string {
-	if s.identity == nil {
-		return ""
-	}
-	return fileName(s.identity)
 }
 
 // raise starts a new line of history in a database that is not the one that was used last. Nobody
@@ -154,11 +148,11 @@ func (s *Store) unseal() error {
 // in its file. Where that cannot be done at once it is left: the next one to open then takes the
 // long way, and fences rise by a step.
 func (s *Store) seal() error {
-	if s.epoch == "" || !s.turn.free() {
+	if s.epoch == "" || !s.turn.TakeFree() {
 		return nil
 	}
-	defer s.turn.give()
-	alone, err := s.presence.exclude()
+	defer s.turn.Give()
+	alone, err := s.presence.Exclude()
 	if !alone || err != nil || s.check() != nil {
 		return err
 	}
@@ -179,7 +173,7 @@ func (s *Store) seal() error {
 		return err
 	}
 	f.Writes, f.Mark, f.Sealed = l.writes, int64(l.mark), true
-	if f.Digest, err = fileDigest(s.path); err != nil {
+	if f.Digest, err = statedir.Digest(s.path, checkBytes); err != nil {
 		return err
 	}
 	return s.writeFloor(f)
@@ -196,6 +190,6 @@ func (s *Store) changedSinceSealed() (bool, error) {
 			return false, nil // a power loss brought it back, or somebody wrote; the count of writes tells
 		}
 	}
-	now, err := fileDigest(s.path)
+	now, err := statedir.Digest(s.path, checkBytes)
 	return now != f.Digest, err
 }

@@ -2,9 +2,14 @@ package sqlite
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"interlock/internal/store"
 )
 
 // Report is what Examine finds of a state that is whole.
@@ -68,3 +73,15 @@ func (s *Store) copies() ([]string, error) {
 }
 
 var kept = regexp.MustCompile(`^` + regexp.QuoteMeta(databaseName) + `\.(before|replaced)-[0-9]+$`)
+
+// There reports whether dir holds a state. It changes nothing.
+func There(dir string) (bool, error) {
+	_, err := os.Lstat(filepath.Join(dir, databaseName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", store.ErrUnfit, err)
+	}
+	return true, nil
+}

@@ -20,6 +20,7 @@ import (
 
 	driver "modernc.org/sqlite"
 
+	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
 
@@ -43,7 +44,7 @@ const readers = 4
 // Options adjust Open. The zero value is right outside of tests.
 type Options struct {
 	Clock         store.Clock            // nil: SystemClock
-	Statfs        Statfs                 // nil: statfs(2)
+	Statfs        statedir.Statfs        // nil: statfs(2)
 	TimeNamespace func() (string, error) // nil: /proc/self/ns/time
 }
 
@@ -57,8 +58,8 @@ type Store struct {
 	namespace    string  // of time, that this process is in
 	write        *sql.DB // one connection, used by the writer goroutine only
 	read         *sql.DB
-	turn         *turn
-	presence     presence
+	turn         *statedir.Turn
+	presence     statedir.Presence
 	queue        chan *operation
 	stop         chan struct{}
 	stopped      chan struct{}
@@ -102,27 +103,27 @@ func prepare(dir string, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("%w: %w", store.ErrUnfit, err)
 	}
 	if opts.Statfs == nil {
-		opts.Statfs = statfs
+		opts.Statfs = statedir.SystemStatfs
 	}
 	if opts.TimeNamespace == nil {
-		opts.TimeNamespace = timeNamespace
+		opts.TimeNamespace = statedir.TimeNamespace
 	}
 	if opts.Clock == nil {
 		if opts.Clock, err = SystemClock(); err != nil {
 			return nil, err
 		}
 	}
-	warning, err := checkFilesystem(dir, opts.Statfs)
-	if err != nil {
-		return nil, err
+	warning, err := statedir.CheckFilesystem(dir, opts.Statfs)
+	if err == nil {
+		err = statedir.Prepare(dir, databaseName)
 	}
-	if err := prepareDirectory(dir); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, ofDirectory(err)
 	}
 	s := &Store{
 		path:    filepath.Join(dir, databaseName),
 		clock:   opts.Clock,
-		turn:    &turn{path: filepath.Join(dir, lockName)},
+		turn:    &statedir.Turn{Path: filepath.Join(dir, lockName)},
 		queue:   make(chan *operation),
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
@@ -146,8 +147,8 @@ func (s *Store) open(ctx context.Context) error {
 	_, _ = driver.OFDLocking(true)
 	var alone bool
 	err := s.inTurn(ctx, func() (err error) {
-		if alone, err = s.presence.enter(filepath.Dir(s.path)); err != nil {
-			return err
+		if alone, err = s.presence.Enter(filepath.Dir(s.path)); err != nil {
+			return ofDirectory(err)
 		}
 		if err := s.create(ctx); err != nil || !alone {
 			return err
@@ -159,7 +160,7 @@ func (s *Store) open(ctx context.Context) error {
 		if err == nil {
 			err = s.take(ctx, true, changed)
 		}
-		return errors.Join(err, s.presence.share())
+		return errors.Join(err, s.presence.Share())
 	})
 	if err != nil {
 		return err
@@ -197,13 +198,13 @@ func (s *Store) take(ctx context.Context, alone, changed bool) (err error) {
 
 // inTurn runs f while this process has the turn to write. Only before the writer goroutine runs.
 func (s *Store) inTurn(ctx context.Context, f func() error) error {
-	if err := s.turn.take(ctx.Done()); err != nil {
-		if errors.Is(err, errStopped) {
+	if err := s.turn.Take(ctx.Done()); err != nil {
+		if errors.Is(err, statedir.ErrStopped) {
 			return ctx.Err()
 		}
-		return err
+		return ofDirectory(err)
 	}
-	defer s.turn.give()
+	defer s.turn.Give()
 	return f()
 }
 
@@ -236,7 +237,7 @@ func (s *Store) create(ctx context.Context) error {
 	if err := os.Rename(fresh, s.path); err != nil {
 		return err
 	}
-	return syncDirectory(filepath.Dir(s.path))
+	return statedir.SyncDirectory(filepath.Dir(s.path))
 }
 
 // checkFile refuses what cannot be the database before SQLite sees it.
@@ -364,14 +365,6 @@ func connect(path string, most int, pragma string) (*sql.DB, error) {
 
 func pragmaTimeout(ms int) string { return fmt.Sprintf("PRAGMA busy_timeout = %d", ms) }
 
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // Raised says what was done when this Open found a database that is not the one that was in use
 // last, "" when it was.
 func (s *Store) Raised() string { return s.raised }
@@ -403,7 +396,7 @@ func (s *Store) abandon() error {
 		_ = s.seal()
 		errs = append(errs, s.write.Close())
 	}
-	s.presence.leave()
-	s.turn.close()
+	s.presence.Leave()
+	s.turn.Close()
 	return errors.Join(errs...)
 }

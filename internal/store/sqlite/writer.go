@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"interlock/internal/statedir"
 )
 
 // An operation is queued, then taken by the writer or withdrawn by its caller, never both.
@@ -86,14 +88,14 @@ func (s *Store) serve() {
 // Nobody is answered before that is on disk, also who was refused: the refusal may stand on what a
 // neighbour wrote.
 func (s *Store) round(first *operation) {
-	if err := s.turn.take(s.stop); err != nil {
-		if errors.Is(err, errStopped) {
+	if err := s.turn.Take(s.stop); err != nil {
+		if errors.Is(err, statedir.ErrStopped) {
 			err = errClosed
 		}
-		first.done <- fault(s.path, err)
+		first.done <- ofDirectory(err)
 		return
 	}
-	defer s.turn.give()
+	defer s.turn.Give()
 	ops, err := s.transact(s.gather(first))
 	if err != nil && len(ops) > 1 && undone(err) {
 		s.oneByOne(ops)

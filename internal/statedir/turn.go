@@ -1,4 +1,4 @@
-package sqlite
+package statedir
 
 import (
 	"errors"
@@ -7,19 +7,19 @@ import (
 	"syscall"
 )
 
-// errStopped means that the wait for the turn was given up.
-var errStopped = errors.New("stopped while waiting for the turn to write")
+// ErrStopped means that the wait for the turn was given up.
+var ErrStopped = errors.New("stopped while waiting for the turn to write")
 
-// turn is the lock by which the writers of all processes take turns: a blocking flock, so that the
+// Turn is the lock by which the writers of all processes take turns: a blocking flock, so that the
 // kernel hands it on at once. It is held for one transaction. It orders writers, and nothing else
 // depends on it: a lock file removed by hand costs speed at most, since SQLite locks too.
-type turn struct {
-	path string
+type Turn struct {
+	Path string // of the lock file; it is made when it is not there
 	file *os.File
 }
 
-// free takes the turn if that can be done at once. Not for use by several goroutines.
-func (t *turn) free() bool {
+// TakeFree takes the turn if that can be done at once. Not for use by several goroutines.
+func (t *Turn) TakeFree() bool {
 	if t.file == nil {
 		return false
 	}
@@ -27,19 +27,19 @@ func (t *turn) free() bool {
 		return false
 	}
 	if same, err := t.current(); err != nil || !same {
-		t.close()
+		t.Close()
 		return false
 	}
 	return true
 }
 
-// take waits for the turn, or until stop is closed. Not for use by several goroutines.
-func (t *turn) take(stop <-chan struct{}) error {
+// Take waits for the turn, or until stop is closed. Not for use by several goroutines.
+func (t *Turn) Take(stop <-chan struct{}) error {
 	for {
 		if t.file == nil {
-			f, err := os.OpenFile(t.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+			f, err := os.OpenFile(t.Path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 			if err != nil {
-				return unwritable(t.path, err)
+				return err
 			}
 			t.file = f
 		}
@@ -50,13 +50,13 @@ func (t *turn) take(stop <-chan struct{}) error {
 		if same || err != nil {
 			return err
 		}
-		t.close() // removed or replaced while we waited: the others lock the new one
+		t.Close() // removed or replaced while we waited: the others lock the new one
 	}
 }
 
 // lock takes the flock. The call that blocks cannot be interrupted; when stop closes first it is
 // left to a goroutine that gives the lock back as soon as it has it.
-func (t *turn) lock(stop <-chan struct{}) error {
+func (t *Turn) lock(stop <-chan struct{}) error {
 	fd := int(t.file.Fd())
 	err := flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
@@ -74,17 +74,17 @@ func (t *turn) lock(stop <-chan struct{}) error {
 			<-got
 			file.Close()
 		}()
-		return errStopped
+		return ErrStopped
 	}
 }
 
 // current reports whether the locked file is still the one that everybody else finds.
-func (t *turn) current() (bool, error) {
+func (t *Turn) current() (bool, error) {
 	have, err := t.file.Stat()
 	if err != nil {
 		return false, err
 	}
-	there, err := os.Lstat(t.path)
+	there, err := os.Lstat(t.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -94,17 +94,18 @@ func (t *turn) current() (bool, error) {
 	return os.SameFile(have, there), nil
 }
 
-// give hands the turn on. It unlocks by name and not by closing: a child between fork and exec
+// Give hands the turn on. It unlocks by name and not by closing: a child between fork and exec
 // may still share the descriptor.
-func (t *turn) give() {
+func (t *Turn) Give() {
 	if t.file != nil {
 		if err := flock(int(t.file.Fd()), syscall.LOCK_UN); err != nil {
-			t.close()
+			t.Close()
 		}
 	}
 }
 
-func (t *turn) close() {
+// Close gives the turn back and forgets the lock file. It may be taken again.
+func (t *Turn) Close() {
 	if t.file != nil {
 		t.file.Close()
 		t.file = nil
