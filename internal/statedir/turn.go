@@ -2,16 +2,19 @@ package statedir
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrStopped means that the wait for the turn was given up.
 var ErrStopped = errors.New("stopped while waiting for the turn to write")
 
 // Turn is the lock by which the writers of all processes take turns: a blocking flock, so that the
-// kernel hands it on at once. It is held for one transaction. It orders writers, and nothing else
+// kernel hands it on at once, behind a door, so that who had it last does not have it next. It is held for one transaction. It orders writers, and nothing else
 // depends on it: a lock file removed by hand costs speed at most, since SQLite locks too.
 type Turn struct {
 	Path string // of the lock file; it is made when it is not there
@@ -58,13 +61,20 @@ func (t *Turn) Take(stop <-chan struct{}) error {
 // left to a goroutine that gives the lock back as soon as it has it.
 func (t *Turn) lock(stop <-chan struct{}) error {
 	fd := int(t.file.Fd())
-	err := flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
+	first, err := door(fd, unix.F_OFD_SETLK, unix.F_WRLCK)
+	if err != nil {
 		return err
+	}
+	if first {
+		err := flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			_, derr := door(fd, unix.F_OFD_SETLK, unix.F_UNLCK)
+			return errors.Join(err, derr)
+		}
 	}
 	got := make(chan error, 1)
 	file := t.file
-	go func() { got <- flock(fd, syscall.LOCK_EX) }()
+	go func() { got <- inLine(fd, first) }()
 	select {
 	case err := <-got:
 		return err
@@ -75,6 +85,36 @@ func (t *Turn) lock(stop <-chan struct{}) error {
 			file.Close()
 		}()
 		return ErrStopped
+	}
+}
+
+// inLine waits in front of the door, unless it is the first there already, and then behind it.
+func inLine(fd int, first bool) error {
+	if !first {
+		if _, err := door(fd, unix.F_OFD_SETLKW, unix.F_WRLCK); err != nil {
+			return err
+		}
+	}
+	err := flock(fd, syscall.LOCK_EX)
+	_, derr := door(fd, unix.F_OFD_SETLK, unix.F_UNLCK)
+	return errors.Join(err, derr)
+}
+
+// door locks or unlocks the place of the next in line. A released flock is free until the waiter
+// that it woke has run, so whoever released it could take it again, and again. With one place
+// between, that one finds the door closed and stands behind those who wait. ok is false when
+// somebody else has the place.
+func door(fd, how int, kind int16) (ok bool, err error) {
+	for {
+		err := unix.FcntlFlock(uintptr(fd), how, &unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: 0, Len: 1})
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES):
+			return false, nil
+		case !errors.Is(err, unix.EINTR):
+			return false, err
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(fairVariable); dir != "" {
 		os.Exit(writeAndTell(dir, os.Stdin, os.Stdout))
 	}
+	if dir := os.Getenv(killVariable); dir != "" {
+		os.Exit(grantAndDie(dir))
+	}
 	storetest.Main(m, func(ctx context.Context, place string, clock store.Clock) (store.Store, error) {
 		return sqlite.Open(ctx, place, sqlite.Options{Clock: clock})
 	})
