@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -246,7 +247,7 @@ func TestLogIsBounded(t *testing.T) {
 			time.Sleep(time.Duration(i) * 7 * time.Millisecond)
 			for ctx.Err() == nil {
 				var n int
-				tx, err := db.Begin()
+				tx, err := db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
 				if err != nil {
 					continue
 				}

@@ -105,7 +105,7 @@ func TestOlderCopy(t *testing.T) {
 		notice bool                                            // it can be known that the copy is older
 	}{
 		"after a proper close": {func(t *testing.T, dir string, s *sqlite.Store) { pass(t, s, "key", 5) }, true},
-		"after many grants":    {func(t *testing.T, dir string, s *sqlite.Store) {
+		"after many grants": {func(t *testing.T, dir string, s *sqlite.Store) {
 			for range 2 {
 				must(t, s.SubmitSQL(t.Context(), nil, nil, fmt.Sprintf("UPDATE fences SET fence = fence + %d", sqlite.FenceStep-5)))
 				pass(t, s, "key", 9)
