@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,61 +117,75 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchBounds: a turn ends after so many operations, and after so much time, and the process
-// that waits has its turn in between.
+// TestBatchBounds: a turn ends after so many operations, and after so much time: the process that
+// comes while it goes on has its turn next, or at the latest one turn later.
 func TestBatchBounds(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		operations int
 		each       time.Duration
+		most       int
 	}{
-		"count": {sqlite.BatchMost * 3, 0},
-		"time":  {40, 10 * time.Millisecond},
+		"count": {sqlite.BatchMost * 3, 0, sqlite.BatchMost*2 + 1},
+		"time":  {40, 10 * time.Millisecond, 20},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "state")
-			s, other := open(t, dir, nil), open(t, dir, nil)
-			pull := plug(t, s)
-			defer pull()
-			var mu sync.Mutex
-			var order []bool // of operations as they were done; true is the other process's
-			add := func(others bool) func() error {
-				return func() error {
-					if !others {
-						time.Sleep(c.each)
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					order = append(order, others)
-					return nil
-				}
-			}
-			var wg sync.WaitGroup
-			for range c.operations {
-				wg.Go(func() {
-					if err := s.Submit(t.Context(), add(false)); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wg.Go(func() {
-				if err := other.Submit(t.Context(), add(true)); err != nil {
-					t.Error(err)
-				}
-			})
-			time.Sleep(100 * time.Millisecond)
-			pull()
-			wg.Wait()
-			at := 0
-			for at < len(order) && !order[at] {
-				at++
-			}
-			if most := c.operations * 9 / 10; len(order) != c.operations+1 || at > most {
-				t.Errorf("the other process had its turn after %d of %d operations, want at most %d", at, c.operations, most)
+			if at := waitsFor(t, c.operations, c.each, false); at > c.most {
+				t.Errorf("the other process had its turn after %d of %d operations, want at most %d", at, c.operations, c.most)
 			}
 		})
 	}
+}
+
+// TestNextInLine: a process that waits for its turn has it next, however much is queued here.
+func TestNextInLine(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		if at := waitsFor(t, 2*sqlite.BatchMost, 0, true); at > 0 {
+			t.Errorf("the other process had its turn after %d operations that came later", at)
+		}
+	}
+}
+
+// waitsFor returns how many operations of one process are done before one of another process that
+// comes before them all, or as soon as the first is done.
+func waitsFor(t *testing.T, operations int, each time.Duration, before bool) (at int) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "state")
+	s, other := open(t, dir, nil), open(t, dir, nil)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var order []bool // true is the other process's
+	do := func(s *sqlite.Store, f func()) {
+		wg.Go(func() {
+			if err := s.Submit(t.Context(), func() error { f(); return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	add := func(others bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, others)
+	}
+	come := sync.OnceFunc(func() { do(other, func() { add(true) }) })
+	pull := plug(t, s)
+	defer pull()
+	if before {
+		come()
+	}
+	for range operations {
+		do(s, func() {
+			time.Sleep(each)
+			add(false)
+			come()
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	pull()
+	wg.Wait()
+	return slices.Index(order, true)
 }
 
 // TestBatchIsAnsweredWhenKept: nobody is told anything before the transaction is committed, also

@@ -191,37 +191,69 @@ func (s *Store) disown(ctx context.Context, path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// setAside keeps what is there under another name. Its log goes with it: left behind, it would be
-// taken for the log of what comes next.
+// setAside keeps a copy of what is there under another name, and takes its log away: left behind,
+// that would be replayed into what comes next.
 func (s *Store) setAside(ctx context.Context) (kept string, err error) {
 	if _, err := os.Lstat(s.path); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	// A database that is whole takes its log in now; a damaged one keeps it.
-	if db, err := connect(s.path, 1, ""); err == nil {
-		_, _ = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-		_ = db.Close()
-	}
 	for n := 1; ; n++ {
 		kept = fmt.Sprintf("%s.replaced-%d", s.path, n)
-		if err = os.Link(s.path, kept); !errors.Is(err, fs.ErrExist) {
+		if _, err := os.Lstat(kept); errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
-	if err != nil {
+	if err := copyWithLog(s.path, kept); err != nil {
 		return "", err
 	}
-	for _, end := range []string{"-wal", "-shm", "-journal"} {
-		if err := os.Rename(s.path+end, kept+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// A copy that is whole takes its log in, so that it can be put back as one file. A damaged one
+	// is kept as it was found: SQLite may have touched it by then.
+	if err := absorb(ctx, kept); err != nil {
+		if err := errors.Join(removeAll(kept), copyWithLog(s.path, kept)); err != nil {
 			return "", err
 		}
 	}
-	return kept, statedir.SyncDirectory(filepath.Dir(s.path))
+	if err := statedir.SyncDirectory(filepath.Dir(s.path)); err != nil {
+		return "", err
+	}
+	for _, end := range logs {
+		if err := os.Remove(s.path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return kept, nil
+}
+
+// logs are the ends of the names of what SQLite keeps beside a database.
+var logs = []string{"-wal", "-shm", "-journal"}
+
+func copyWithLog(from, to string) error {
+	if err := statedir.CopyFile(from, to); err != nil {
+		return err
+	}
+	for _, end := range []string{"-wal", "-journal"} {
+		if err := statedir.CopyFile(from+end, to+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// absorb takes the log of a database that is whole into its file.
+func absorb(ctx context.Context, path string) error {
+	db, err := connect(path, 1, "")
+	if err != nil {
+		return err
+	}
+	if err = integrity(ctx, db, path, "quick_check(1)"); err == nil {
+		_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	}
+	return errors.Join(err, db.Close())
 }
 
 func removeAll(path string) error {
 	var errs []error
-	for _, end := range []string{"", "-wal", "-shm", "-journal"} {
+	for _, end := range append([]string{""}, logs...) {
 		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

@@ -179,14 +179,52 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("%s: the refusal has changed\n%s\nto\n%s", what, before, after)
 		}
 	}
-	// A damaged database is replaced, and kept with its log.
+	// A damaged database is replaced, and kept with its log: left behind, the log would be replayed
+	// into what comes next.
 	good := write("good", whole)
+	killed(t, dir, 5)
 	flip(t, database)
-	must(t, os.WriteFile(database+"-wal", []byte("a log that is not read"), 0o600))
+	found := snap(t, dir)
 	done, err := sqlite.Restore(t.Context(), dir, good, sqlite.Options{})
 	must(t, err)
-	if _, err := os.Stat(done.Kept); err != nil {
-		t.Error(err)
+	for _, end := range []string{"", "-wal"} {
+		if info, err := os.Stat(done.Kept + end); err != nil || info.Size() == 0 {
+			t.Errorf("not kept: %v", err)
+		}
 	}
-	must(t, second(open(t, dir, nil).Load(t.Context(), "r1")))
+	if now, err := os.ReadFile(done.Kept); err != nil || !bytes.Equal(now, found) {
+		t.Errorf("the damaged database was not kept as it was found: %v", err)
+	}
+	s := open(t, dir, nil)
+	must(t, second(s.Load(t.Context(), "r1")))
+	if l, ok, err := s.Lease(t.Context(), "key"); ok || err != nil {
+		t.Errorf("the log of the damaged database is in the restored one: %v, %v", l, err)
+	}
+	r, err := s.Examine(t.Context())
+	must(t, err)
+	if r.Fence != 1 {
+		t.Errorf("the restored database knows of fence %d", r.Fence)
+	}
+}
+
+// TestRestoreKeepsTheLog: a database whose last user was killed is kept with what its log holds, as
+// one file that can itself be put back.
+func TestRestoreKeepsTheLog(t *testing.T) {
+	t.Parallel()
+	dir, _ := closedState(t)
+	file := filepath.Join(t.TempDir(), "copy")
+	must(t, os.WriteFile(file, snap(t, dir), 0o600))
+	killed(t, dir, 5)
+	first, err := sqlite.Restore(t.Context(), dir, file, sqlite.Options{})
+	must(t, err)
+	must(t, second(sqlite.Restore(t.Context(), dir, first.Kept, sqlite.Options{})))
+	s := open(t, dir, nil)
+	r, err := s.Examine(t.Context())
+	must(t, err)
+	if r.Fence != 5 {
+		t.Errorf("the kept database knows of fence %d, want 5", r.Fence)
+	}
+	if l := grant(t, s, "h", "key"); l.Fence <= 5 {
+		t.Errorf("fence %d again", l.Fence)
+	}
 }

@@ -219,6 +219,16 @@ func TestFloorLost(t *testing.T) {
 		t.Errorf("fence %d after %d", l.Fence, last)
 	}
 	must(t, s.Close())
+	// An older floor is there: the count of writes does not fit.
+	must(t, os.WriteFile(path, whole, 0o600))
+	s = open(t, dir, nil)
+	if !strings.Contains(s.Raised(), "fences go on above") {
+		t.Errorf("said of it: %q", s.Raised())
+	}
+	if l := grant(t, s, "h", "key"); int64(l.Fence) <= int64(last)+sqlite.FenceLeap+1 {
+		t.Errorf("fence %d with an older floor", l.Fence)
+	}
+	must(t, s.Close())
 	// The database is gone and the floor is there.
 	must(t, os.Remove(filepath.Join(dir, sqlite.DatabaseName)))
 	s = open(t, dir, nil)
