@@ -29,6 +29,8 @@ var layers = map[string]layer{
 	"internal/statedir": {level: 0, may: []string{"golang.org/x/sys"}},
 	"internal/sandbox":  {level: 0, may: []string{"golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 
+	"internal/failpoint": {level: 0},
+
 	"internal/store": {level: 1, may: []string{"run"}},
 	"internal/forge": {level: 1, may: []string{"run", "git"}},
 	"internal/agent": {level: 1, may: []string{"run", "sandbox"}},
@@ -42,13 +44,13 @@ var layers = map[string]layer{
 
 	"internal/check": {level: 3, may: []string{"run", "git", "sandbox"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "store", "forge", "agent", "check", "golang.org/x/sync"}},
+	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "failpoint", "store", "forge", "agent", "check"}},
 
 	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "text"}},
 	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
 
 	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "engine", "view", "doctor",
-		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra", "golang.org/x/sync"}},
+		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},
 }

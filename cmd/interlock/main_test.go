@@ -178,7 +178,7 @@ func TestStoppedTwice(t *testing.T) {
 	cmd, errs, pid := s.begin()
 	send(t, cmd, syscall.SIGINT)
 	for range 20 { // two signals that are pending together are one
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(60 * time.Millisecond)
 		_ = cmd.Process.Signal(syscall.SIGINT)
 	}
 	_ = cmd.Wait()

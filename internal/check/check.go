@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,7 +52,8 @@ type Request struct {
 // Run verifies Request.Head and returns what the checks said of it. A check that fails is a
 // verdict; an error means that nothing can be said: the checks were stopped, the machine is not
 // fit, or the request is wrong (ErrNoChecks, ErrRoom, git.ErrNoCommit). Commands run in their
-// order and share one room; after the first that fails the rest are not run.
+// order, each in a room, a checkout and caches of its own: what the commit's code does in one
+// decides nothing of the next. After the first that fails the rest are not run.
 func Run(ctx context.Context, req Request) (v run.Verdict, err error) {
 	if err := req.complete(); err != nil {
 		return run.Verdict{}, fmt.Errorf("check: %w", err)
@@ -59,23 +61,19 @@ func Run(ctx context.Context, req Request) (v run.Verdict, err error) {
 	if err := clearRoom(req.Room); err != nil {
 		return run.Verdict{}, fmt.Errorf("check: %w", err)
 	}
-	room, err := sandbox.NewRoom(req.Room)
-	if err != nil {
-		return run.Verdict{}, fmt.Errorf("check: %w", err)
-	}
-	defer func() {
-		if e := remove(room.Root); e != nil && err == nil {
-			v, err = run.Verdict{}, fmt.Errorf("check: the room %s could not be removed: %w", room.Root, e)
-		}
-	}()
-	if err := req.checkOut(ctx, room); err != nil {
-		return run.Verdict{}, fmt.Errorf("check: %w", err)
-	}
-	v, err = req.verify(ctx, room)
+	defer req.tidy(req.Room)
+	v, err = req.verify(ctx)
 	if err != nil {
 		return run.Verdict{}, fmt.Errorf("check: %w", err)
 	}
 	return v, nil
+}
+
+// tidy removes a room. One that cannot be removed is said, and voids nothing.
+func (req *Request) tidy(dir string) {
+	if err := remove(dir); err != nil {
+		req.Progress(fmt.Sprintf("left behind: %s cannot be removed: %.300s", dir, err.Error()))
+	}
 }
 
 // complete fills in defaults and refuses what cannot be meant.
@@ -126,13 +124,12 @@ func (req *Request) checkOut(ctx context.Context, room sandbox.Room) error {
 }
 
 // verify runs the commands and draws the verdict.
-func (req *Request) verify(ctx context.Context, room sandbox.Room) (run.Verdict, error) {
+func (req *Request) verify(ctx context.Context) (run.Verdict, error) {
 	v := run.Verdict{Head: req.Head, Base: req.Base, Sandbox: string(req.Level), Passed: true}
 	name, err := sessionName()
 	if err != nil {
 		return run.Verdict{}, err
 	}
-	policy := req.policy(ctx, room)
 	for i, line := range req.Commands {
 		if !v.Passed {
 			v.Commands = append(v.Commands, run.Command{Line: line, Exit: -1, Why: run.NotRun})
@@ -140,7 +137,7 @@ func (req *Request) verify(ctx context.Context, room sandbox.Room) (run.Verdict,
 		}
 		at := fmt.Sprintf("check %d of %d", i+1, len(req.Commands))
 		req.Progress(fmt.Sprintf("%s: %s", at, oneLine(line)))
-		c, err := req.command(ctx, policy, fmt.Sprintf("%s-%d", name, i+1), line)
+		c, err := req.inRoom(ctx, i+1, fmt.Sprintf("%s-%d", name, i+1), line)
 		if err != nil {
 			return run.Verdict{}, fmt.Errorf("%s (%s): %w", at, oneLine(line), err)
 		}
@@ -159,6 +156,19 @@ func (req *Request) verify(ctx context.Context, room sandbox.Room) (run.Verdict,
 		req.Progress(at + ": " + outcome(c))
 	}
 	return v, nil
+}
+
+// inRoom runs one command in a fresh checkout, and removes it.
+func (req *Request) inRoom(ctx context.Context, number int, session, line string) (run.Command, error) {
+	room, err := sandbox.NewRoom(filepath.Join(req.Room, strconv.Itoa(number)))
+	if err != nil {
+		return run.Command{}, err
+	}
+	defer req.tidy(room.Root)
+	if err := req.checkOut(ctx, room); err != nil {
+		return run.Command{}, err
+	}
+	return req.command(ctx, req.policy(ctx, room), session, line)
 }
 
 func outcome(c run.Command) string {

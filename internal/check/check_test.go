@@ -94,7 +94,7 @@ func TestEnvironment(t *testing.T) {
 		if strings.Contains(f.log(t), "sesame") || strings.Contains(f.log(t), planted) {
 			t.Errorf("environment:\n%s", f.log(t))
 		}
-		home := filepath.Join(f.base, "room", "home")
+		home := filepath.Join(f.base, "room", "2", "home")
 		if level == sandbox.Full {
 			home = sandbox.HomeInside
 		}
@@ -258,8 +258,8 @@ func TestRealGo(t *testing.T) {
 	}
 }
 
-// TestCheckCannotChangeCommit: a check that rewrites its tree and its history changes nothing of
-// what was verified.
+// TestCheckCannotChangeCommit: a check that rewrites its tree, its history, its home and its
+// temporary directory changes nothing of what was verified, nor of what the next check sees.
 func TestCheckCannotChangeCommit(t *testing.T) {
 	t.Parallel()
 	atLevels(t, func(t *testing.T, level sandbox.Level) {
@@ -267,8 +267,9 @@ func TestCheckCannotChangeCommit(t *testing.T) {
 		before := runGit(t, f.base, "--git-dir", f.repo.Dir(), "for-each-ref")
 		v := f.verify(t, f.request(level, `set -e
 echo changed > a.txt; rm -r sub; git add -A; git commit -q --amend -m other
-git update-ref refs/interlock/test/head HEAD; git tag x; git branch main; git reflog expire --expire=now --all; git gc -q --prune=now`,
-			"test ! -e sub"))
+git update-ref refs/interlock/test/head HEAD; git tag x; git branch main; git reflog expire --expire=now --all; git gc -q --prune=now
+touch "$HOME/left" "$TMPDIR/left"; test ! -e sub`,
+			`test -e sub/b.txt && grep -qx a a.txt && test ! -e "$HOME/left" && test ! -e "$TMPDIR/left"`))
 		if !v.Passed || v.Head != f.head {
 			t.Fatalf("verdict %+v", v)
 		}

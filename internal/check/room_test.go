@@ -16,7 +16,7 @@ import (
 func TestRoomOfADeadCheck(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	room, err := sandbox.NewRoom(filepath.Join(f.base, "room"))
+	room, err := sandbox.NewRoom(filepath.Join(f.base, "room", "1"))
 	if err != nil {
 		t.Fatal(err)
 	}

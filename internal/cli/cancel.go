@@ -12,6 +12,7 @@ import (
 
 func (a *app) cancelCommand() *cobra.Command {
 	var repo, reason string
+	var typed bool // --repo was
 	c := a.command(cobra.Command{
 		Use:   "cancel RUN|ISSUE",
 		Short: "end a run, give its issue back, keep its work",
@@ -31,7 +32,11 @@ gives the issue back. Commits of the agent are kept in the state directory.`,
 		if err != nil {
 			return err
 		}
-		e, done, err := a.engine(ctx, r.RepoPath)
+		where := r.RepoPath
+		if typed {
+			where = repo // it may have moved since
+		}
+		e, done, err := a.engine(ctx, where)
 		if err != nil {
 			return err
 		}
@@ -50,6 +55,7 @@ gives the issue back. Commits of the agent are kept in the state directory.`,
 		return err
 	})
 	repoFlag(c, &repo)
+	c.PreRun = func(c *cobra.Command, _ []string) { typed = c.Flags().Changed("repo") }
 	c.Flags().StringVar(&reason, "reason", "canceled by the operator", "why, for the issue and the record")
 	a.jsonFlag(c, "print the run as one JSON object")
 	return c

@@ -205,7 +205,7 @@ func (a *app) showDemo(ctx context.Context, d demo, r run.Run) error {
 	}
 	_, err = fmt.Fprintf(a.env.Stdout, `
 Issue 1 of a throwaway repository went from claim to change; its base branch was not touched.
-What you can type next:
+What you can type next (until `+"`make build`"+` and a copy in your PATH, "go run ./cmd/interlock" stands for "interlock"):
   %[1]s
   %[2]s
   %[3]s

@@ -165,6 +165,9 @@ func explainKind(err error, args []string) problem {
 	if errors.As(err, &storeHeld) || errors.As(err, &forgeHeld) {
 		return problem{run.ExitHeld, err.Error(), nothingChanged, "interlock runs"}
 	}
+	if strings.Contains(err.Error(), "No space left on device") { // as git says it
+		return problem{run.ExitUnfit, err.Error(), "what was saved before is whole; nothing half-written counts", "df -h"}
+	}
 	for _, k := range kinds {
 		if errors.Is(err, k.is) {
 			next := k.next

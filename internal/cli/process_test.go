@@ -143,7 +143,7 @@ func TestSecondInterruptIsAtOnce(t *testing.T) {
 	p := newProject(t, slowAgent, "slowly")
 	first := p.start(p.work()...)
 	first.signal(syscall.SIGINT)
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
 	first.signal(syscall.SIGINT)
 	if code := first.wait(); code != 130 {
 		t.Errorf("after two: %d, want 130\n%s", code, first.out)

@@ -219,6 +219,9 @@ type runRow struct {
 	Attempt int    `json:"attempt"`
 	Spent   int    `json:"spent"`
 	Change  int64  `json:"change"`
+	Head    struct {
+		Hash string `json:"hash"`
+	} `json:"head"`
 }
 
 // json runs a command with --json that has to succeed, and decodes what it prints.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"interlock/internal/engine"
+	"interlock/internal/run"
 	"interlock/internal/sandbox"
 )
 
@@ -51,6 +52,10 @@ func Process(args []string) int {
 	return Main(ctx, env, args)
 }
 
+// together is how close two signals may be to count as one: timeout(1) sends its signal to the
+// program and then to the whole group.
+const together = 50 * time.Millisecond
+
 // stopWhenAsked ends the context at the first signal, and the process at the second. The engine
 // can be killed at any moment without losing anything; a clean stop only saves the next one work.
 func stopWhenAsked(cancel context.CancelCauseFunc) {
@@ -61,9 +66,15 @@ func stopWhenAsked(cancel context.CancelCauseFunc) {
 	}
 	go func() { // lives as long as the process
 		<-asked
+		first := time.Now()
 		fmt.Fprintln(os.Stderr, "interlock: stopping, everything is kept; once more stops at once")
 		cancel(ErrInterrupted)
-		<-asked
-		os.Exit(130)
+		for range asked {
+			if time.Since(first) < together {
+				continue
+			}
+			fmt.Fprintln(os.Stderr, "interlock: stopped at once; everything is kept, type the same command again to go on")
+			os.Exit(run.ExitInterrupted)
+		}
 	}()
 }

@@ -135,8 +135,12 @@ func holder(ctx context.Context, s store.Store) (run.Holder, error) {
 	if err != nil {
 		return run.Holder{}, fmt.Errorf("name this machine: %w", err)
 	}
+	namespace, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return run.Holder{}, fmt.Errorf("name the pid namespace: %w", err)
+	}
 	return run.Holder{
-		ID: rand.Text(), Installation: installation, Host: host, PID: self.PID, Start: self.Start, Boot: self.Boot,
+		ID: rand.Text(), Namespace: namespace, Installation: installation, Host: host, PID: self.PID, Start: self.Start, Boot: self.Boot,
 	}, nil
 }
 

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -23,18 +25,6 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	if err != nil {
 		return run.Run{}, err
 	}
-	base, err := e.findBase(ctx, t.Base, r.ID)
-	if err != nil {
-		return run.Run{}, err
-	}
-	inherit(&r, last, base)
-	if r.Spent >= r.Plan.Attempts {
-		return run.Run{}, &Refusal{
-			Exit: run.ExitRefused, What: fmt.Sprintf("all %d attempts for issue %d are spent, the last by run %s: %s", r.Spent, issue, last.ID, last.Reason),
-			Safe: "nothing was started; its work is kept", NotStarted: true,
-			Next: fmt.Sprintf("type the command again with --attempts %d, or with another agent or other checks", r.Spent+3),
-		}
-	}
 	if err := e.proposed(ctx, issue); err != nil {
 		return run.Run{}, err
 	}
@@ -43,9 +33,26 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	} else if ok && !c.Free() {
 		return run.Run{}, heldOnForge(issue, c)
 	}
+	if last != nil && last.Task.Digest == r.Task.Digest {
+		r.Spent = last.Spent // a new run never resets what was spent for the same text
+	}
+	if r.Spent >= r.Plan.Attempts {
+		return run.Run{}, &Refusal{
+			Exit: run.ExitRefused, What: fmt.Sprintf("all %d attempts for issue %d are spent, the last by run %s: %s", r.Spent, issue, last.ID, last.Reason),
+			Safe: "nothing was started; its work is kept", NotStarted: true,
+			Next: fmt.Sprintf("type the command again with --attempts %d", r.Spent+run.Attempts),
+		}
+	}
+	base, err := e.findBase(ctx, t.Base, r.ID)
+	if err != nil {
+		return run.Run{}, err
+	}
+	inherit(&r, last, base)
 	e.warnDirty(ctx, r)
 	start := e.Clock.Now()
+	failpoint.Here("before claim")
 	lease, r, err := e.Store.Claim(ctx, e.Holder, r, run.LeaseTTL)
+	failpoint.Here("after claim")
 	if err != nil {
 		return run.Run{}, e.heldBy(ctx, issue, "", err)
 	}
@@ -78,24 +85,19 @@ func (e *Engine) claimed(h *hold, r run.Run, base run.Base) (run.Run, error) {
 		return r, err
 	}
 	e.say(r, "claimed", "claiming %q on base %s at %.12s", r.Task.Title, base.Branch, base.Commit.Hash)
-	failpoint("claim-saved")
+	failpoint.Here("claim-saved")
 	return r, nil
 }
 
-// inherit carries over what the last run of the issue spent, where the same agent is to try the
-// same thing again by the same rules: a new run never resets a budget. On the same base it goes on from the work
-// that is there.
+// inherit lets a run go on from the work of the one that was parked before it, where the same is
+// to be tried on the same base.
 func inherit(r, last *run.Run, base run.Base) {
-	if last == nil || last.State != run.Parked || last.Task.Digest != r.Task.Digest {
+	if last == nil || last.State != run.Parked || last.Task.Digest != r.Task.Digest || last.Base.Commit != base.Commit {
 		return
 	}
 	before := last.Plan
 	before.Attempts = r.Plan.Attempts
-	if !samePlan(before, r.Plan) {
-		return
-	}
-	r.Spent = last.Spent
-	if last.Base.Commit == base.Commit {
+	if samePlan(before, r.Plan) {
 		r.Tip, r.Findings = last.Tip, last.Findings
 	}
 }
@@ -211,7 +213,7 @@ func (e *Engine) resume(ctx context.Context, t *task, r run.Run) (run.Run, error
 // takeOver acquires the key of a run. A holder of this boot must be proved dead with all its
 // session trees, or its lease and the lock-delay must have run out.
 func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (lease run.Lease, from run.Holder, proof string, err error) {
-	proof = "the lease was free"
+	proof = "nobody held it"
 	if old, ok, err := e.Store.Controls().Lease(ctx, key); err == nil && ok {
 		from = old.Holder
 	}
@@ -222,8 +224,8 @@ func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (lease run
 	}
 	h := held.Lease.Holder
 	alive, err := sandbox.Process{PID: h.PID, Start: h.Start, Boot: h.Boot}.Alive()
-	if err != nil || alive || h.Host != e.Holder.Host {
-		return lease, h, "", &heldError{issue: r.Issue, run: r.ID, by: holderName(h), err: held}
+	if err != nil || alive || h.Host != e.Holder.Host || h.Namespace != e.Holder.Namespace {
+		return lease, h, "", &heldError{issue: r.Issue, run: r.ID, by: holderName(h), err: held, why: e.elsewhere(h)}
 	}
 	if proof, err = e.endSessions(ctx, r.ID); err != nil {
 		return lease, h, "", &heldError{
@@ -237,6 +239,14 @@ func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (lease run
 		err = &heldError{issue: r.Issue, run: r.ID, by: holderName(held.Lease.Holder), err: held}
 	}
 	return lease, h, proof, err
+}
+
+// elsewhere says why the death of a holder cannot be looked at from here, "" if it can.
+func (e *Engine) elsewhere(h run.Holder) string {
+	if h.Host == e.Holder.Host && h.Namespace == e.Holder.Namespace {
+		return ""
+	}
+	return "it runs in another pid namespace or on another host, from where its death cannot be proved"
 }
 
 // heldBy turns a refused claim into words.
@@ -274,22 +284,23 @@ func (e *Engine) endSessions(ctx context.Context, runID string) (string, error) 
 		}
 		ended++
 	}
-	return fmt.Sprintf("%d session(s) of it proved gone", ended), nil
+	if ended == 0 {
+		return "no session of it was left", nil
+	}
+	return fmt.Sprintf("what was left of its session was ended and is proved gone (%d)", ended), nil
 }
 
 // reenter is what a new holder does first: it records the take-over, marks the sessions that
 // were proved gone, and brings in what the last one had committed.
 func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from run.Holder, proof string) (run.Run, error) {
-	e.say(r, "resumed", "going on with run %s in state %q; %s", r.ID, r.State, proof)
-	r, err := h.apply(r, run.TakenOver{From: from, Proof: proof})
+	h.within(10 * run.GitTotal)
+	e.say(r, "resumed", "taking up run %s, which is %s; %s", r.ID, r.State, proof)
+	r, err := h.apply(r, run.TakenOver{From: from, Proof: proof, Path: e.RepoPath})
 	if err != nil {
 		return r, err
 	}
-	if _, err := e.endSessions(h.live, r.ID); err != nil {
-		return r, &Refusal{
-			Exit: run.ExitBusy, What: fmt.Sprintf("run %s: %v", r.ID, err),
-			Safe: "nothing of it is imported while its tree may be alive", Next: "type the command again in a minute", Err: err,
-		}
+	if err := e.proveGone(h, r, from); err != nil {
+		return r, err
 	}
 	if r, err = e.recover(h, r); err != nil || !r.State.Live() {
 		return r, err
@@ -298,9 +309,13 @@ func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from 
 		return r, nil // nothing is begun any more, only ended
 	}
 	if !samePlan(t.Plan, r.Plan) {
+		if r, err = e.adopt(h, r); err != nil {
+			return r, err
+		}
 		if r, err = h.apply(r, run.Reconfigured{Plan: t.Plan}); err != nil {
 			return r, err
 		}
+		e.say(r, "reconfigured", "from here on with the options of this command, which are others than before")
 	}
 	if r.State == run.Queued {
 		base, err := e.findBase(ctx, t.Base, r.ID)
@@ -310,6 +325,30 @@ func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from 
 		return e.claimed(h, r, base)
 	}
 	return e.reclaim(h, r)
+}
+
+// proveGone ends and proves what is left of a run's sessions once the lease is ours. Where that
+// cannot be done, nothing of the run is touched.
+func (e *Engine) proveGone(h *hold, r run.Run, from run.Holder) error {
+	why := e.elsewhere(from)
+	_, err := e.endSessions(h.live, r.ID)
+	if err == nil && (why == "" || from.ID == "") {
+		return nil
+	}
+	what, next := fmt.Sprintf("run %s: %v", r.ID, err), "interlock doctor; end what is left of the session by hand and restart the machine: without a cgroup nothing else proves its end"
+	if err == nil {
+		hist, herr := e.Store.History(h.live, r.ID)
+		if herr != nil {
+			return herr
+		}
+		if !slices.ContainsFunc(hist.Sessions, func(s store.Session) bool { return !s.Ended }) {
+			return nil
+		}
+		what, next = fmt.Sprintf("run %s: its last holder was %s; %s", r.ID, holderName(from), why), "type the command there"
+	}
+	return &Refusal{
+		Exit: run.ExitBusy, What: what, Safe: "nothing of it is imported while its tree may be alive", Next: next, Err: err,
+	}
 }
 
 // reclaim verifies, before anything else, that the claim on the forge is still ours, and writes
@@ -357,6 +396,11 @@ func (e *Engine) mine(ctx context.Context, r run.Run) (forge.Claim, error) {
 	}
 	if c.Nonce != r.Claim.Nonce || c.Installation != e.Holder.Installation || c.Released {
 		return c, fmt.Errorf("%w: it is held by %s of installation %s, generation %d", forge.ErrLost, c.Holder, c.Installation, c.Generation)
+	}
+	if known.Hash != "" && known.Hash != c.Hash {
+		if ok, err := e.repo.IsAncestor(ctx, known.Hash, c.Hash); err != nil || !ok {
+			return c, fmt.Errorf("%w: it was moved to %s, which does not follow ours (%v)", forge.ErrLost, c.Hash, err)
+		}
 	}
 	return c, nil
 }

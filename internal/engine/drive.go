@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/run"
 	"interlock/internal/store"
@@ -19,11 +20,18 @@ func (e *Engine) driveUnder(ctx context.Context, t *task, r run.Run, l run.Lease
 	if err == nil {
 		r, err = e.drive(ctx, h, t, r)
 	}
+	if h.heldBy != nil && err == nil {
+		err = h.heldBy // somebody else was faster; that is no end of the issue
+	}
 	if cause := context.Cause(h.live); err != nil && cause != nil {
 		err = cause // what ended the work, not what the work made of it
 	}
 	if cerr := h.close(ctx); cerr != nil && err == nil {
 		err = fmt.Errorf("give the lease back: %w", cerr)
+	}
+	var held *heldError
+	if errors.As(err, &held) {
+		return r, err
 	}
 	if err != nil {
 		return r, e.explain(r, err)
@@ -61,7 +69,6 @@ func (e *Engine) next(ctx context.Context, h *hold, t *task, r run.Run) (run.Run
 		return r, errInterrupted
 	}
 	if len(r.Effects) > 0 {
-		h.within(10 * run.GitTotal)
 		return e.settle(h, r, r.Effects[0])
 	}
 	if t == nil {
@@ -77,10 +84,13 @@ func (e *Engine) next(ctx context.Context, h *hold, t *task, r run.Run) (run.Run
 }
 
 // cancelNow ends the run on a person's word. What a dead holder may have published already is
-// looked for first: an open change cannot be taken back by a cancel.
+// looked for first: an open change cannot be taken back by a cancel, and a branch is named.
 func (e *Engine) cancelNow(h *hold, r run.Run, reason string) (done bool, next run.Run, err error) {
+	if r, err = e.adopt(h, r); err != nil {
+		return false, r, err
+	}
 	if len(r.Effects) > 0 && r.Effects[0].Kind == run.EffectPropose {
-		found, err := e.findChange(h.live, r)
+		found, err := e.findChange(h.effects, r)
 		if err != nil {
 			return false, r, err
 		}
@@ -92,9 +102,24 @@ func (e *Engine) cancelNow(h *hold, r run.Run, reason string) (done bool, next r
 	if r.Change != 0 {
 		return false, r, nil
 	}
+	if r.Pushed != "" {
+		reason += fmt.Sprintf(" (branch %s is there already, at %s)", r.Branch, r.Pushed)
+	}
 	e.say(r, "canceled", "%s", reason)
 	next, err = h.apply(r, run.CanceledBy{Reason: reason})
 	return true, next, err
+}
+
+// adopt settles a pending push that has happened already.
+func (e *Engine) adopt(h *hold, r run.Run) (run.Run, error) {
+	if len(r.Effects) == 0 || r.Effects[0].Kind != run.EffectPush {
+		return r, nil
+	}
+	_, at, err := e.freeBranch(h.effects, r)
+	if err != nil || at != r.Head.Hash {
+		return r, err
+	}
+	return e.settle(h, r, r.Effects[0])
 }
 
 // Cancel ends a run: whoever holds it is asked to; when nobody does, it is ended from here.
@@ -102,6 +127,12 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) (run.Run, error)
 	r, err := e.Store.Load(ctx, id)
 	if err != nil {
 		return r, err
+	}
+	if r.Repo != e.RepoKey {
+		return r, &Refusal{
+			Exit: run.ExitRefused, What: fmt.Sprintf("run %s is of another repository than the one at %s", r.ID, e.RepoPath),
+			Safe: "nothing was changed", Next: fmt.Sprintf("interlock cancel %s --repo PATH, with the path that repository has now", r.ID),
+		}
 	}
 	if !r.State.Live() && len(r.Effects) == 0 {
 		return r, &Refusal{
@@ -161,24 +192,32 @@ func (e *Engine) finishCancel(ctx context.Context, r run.Run) (run.Run, error) {
 	}
 }
 
-// findChange returns the open change for the run's branch, nil if there is none.
+// findChange returns the change for the run's branch: the open one, else the one that this run
+// made, in whatever state; nil if there is none.
 func (e *Engine) findChange(ctx context.Context, r run.Run) (*forge.Change, error) {
 	changes, err := e.Forge.Changes(ctx, r.Branch)
 	if err != nil {
 		return nil, fmt.Errorf("look for a change of %s: %w", r.Branch, err)
 	}
+	var ours *forge.Change
 	for _, c := range changes {
 		if c.State == "open" {
 			return &c, nil
 		}
+		if c.Marker == r.ID {
+			ours = &c
+		}
 	}
-	return nil, nil
+	return ours, nil
 }
 
-// session records a session tree before it is started, and again when it is seen to be gone.
+// record saves a session tree before it is started, and again when it is seen to be gone.
 func (h *hold) record(s store.Session) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
+	point := fmt.Sprintf("session %s ended %t", s.Kind, s.Ended)
+	failpoint.Here("before " + point)
+	defer failpoint.Here("after " + point)
 	return h.e.Store.PutSession(h.live, h.current(), s)
 }

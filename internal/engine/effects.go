@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
+	"interlock/internal/text"
 )
 
 // The labels by which a claim is seen on the forge. They are a display, never a lock.
@@ -20,39 +22,105 @@ const (
 
 // effectTries is how often an effect whose outcome is unknown is probed before the run stops
 // with exit code 5. Each try looks in the world first.
-const effectTries = 4
+const effectTries = 3
+
+// effectTotal bounds all tries of one effect: each may push a few times.
+const effectTotal = effectTries * 6 * run.GitTotal
 
 // settle does the first pending effect of a run, or finds that it has happened, and saves which.
 // Each do-function looks in the world before it acts: that is what makes a second try harmless.
 func (e *Engine) settle(h *hold, r run.Run, f run.Effect) (run.Run, error) {
+	h.within(effectTotal)
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
 		if err := h.Check(); err != nil {
 			return r, err
 		}
-		ev, err := e.do(h, r, f)
+		ev, err := e.attempt(h, r, f)
 		if err == nil {
 			return h.apply(r, ev)
 		}
-		if !errors.Is(err, forge.ErrUnknown) || try == effectTries {
+		if !unknown(err) || try == effectTries {
 			return r, fmt.Errorf("%s: %w", f.Kind, err)
+		}
+		if h.session.Err() != nil { // whoever asked us to stop is not kept waiting
+			return r, errors.Join(context.Cause(h.session), fmt.Errorf("%s: %w", f.Kind, err))
 		}
 		e.say(r, "unknown", "%s: %v; looking whether it happened", f.Kind, err)
 		select {
-		case <-h.live.Done():
-			return r, context.Cause(h.live)
+		case <-h.session.Done():
 		case <-time.After(pause):
 		}
 		pause *= 3
 	}
 }
 
+// attempt is one try at an effect: the claim is looked at, the effect is looked for or done, and
+// an answer that will not change is turned into the event that lets the run rest.
+func (e *Engine) attempt(h *hold, r run.Run, f run.Effect) (run.Event, error) {
+	failpoint.Here("before effect " + string(f.Kind))
+	ev, err := e.underClaim(h, r, f)
+	if ev == nil && err == nil {
+		ev, err = e.do(h, r, f)
+	}
+	failpoint.Here("after effect " + string(f.Kind))
+	if ferr := failpoint.Fault("effect " + string(f.Kind)); err == nil && ferr != nil {
+		err = fmt.Errorf("%w: %w", forge.ErrUnknown, ferr)
+	}
+	if err != nil && !unknown(err) {
+		if instead := e.instead(r, f, err); instead != nil {
+			e.say(r, "refused", "%s: %v", f.Kind, err)
+			return instead, nil
+		}
+	}
+	return ev, err
+}
+
+// unknown reports whether an effect may or may not have happened. A remote that cannot be read
+// says nothing about it.
+func unknown(err error) bool {
+	return errors.Is(err, forge.ErrUnknown) || errors.Is(err, git.ErrUnknown) ||
+		errors.Is(err, git.ErrRefused) && !errors.Is(err, forge.ErrDenied)
+}
+
+// underClaim verifies the claim before an effect that others see. Without it a live run stops and
+// writes nothing more; a run that rests already leaves unsaid what it had to say.
+func (e *Engine) underClaim(h *hold, r run.Run, f run.Effect) (run.Event, error) {
+	if f.Kind == run.EffectClaim || f.Kind == run.EffectRelease {
+		return nil, nil // these look themselves
+	}
+	_, err := e.mine(h.effects, r)
+	switch {
+	case !errors.Is(err, forge.ErrLost):
+		return nil, err
+	case r.State.Live():
+		return e.claimLost(r, err.Error()), nil
+	}
+	return run.Settled{Key: f.Key, Note: "left unsaid: " + err.Error()}, nil
+}
+
+// instead is what happens when the forge says no for good: what would have published work parks
+// the run, what would only have been said is left unsaid.
+func (e *Engine) instead(r run.Run, f run.Effect, err error) run.Event {
+	final := errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrDenied) || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrDamaged)
+	switch {
+	case !final || f.Kind == run.EffectPush:
+		return nil
+	case f.Kind == run.EffectNote, f.Kind == run.EffectUnmark, f.Kind == run.EffectHandoff, f.Kind == run.EffectRelease:
+		return run.Settled{Key: f.Key, Note: fmt.Sprintf("could not be done: %v", err)}
+	}
+	return run.ParkedBecause{
+		Reason: fmt.Sprintf("the forge refuses the %s: %v", f.Kind, err), Say: fmt.Sprintf("The forge refuses the %s.", f.Kind),
+		Next: "see to it, then type the command again", Exit: run.ExitRefused,
+	}
+}
+
 // do carries out one effect and returns the event to save.
 func (e *Engine) do(h *hold, r run.Run, f run.Effect) (run.Event, error) {
-	ctx := h.live
+	ctx := h.effects
 	switch f.Kind {
 	case run.EffectClaim:
-		return e.doClaim(ctx, r, f)
+		return e.doClaim(h, r, f)
 	case run.EffectMark:
 		return e.doMark(ctx, r, f)
 	case run.EffectPush:
@@ -71,17 +139,17 @@ func (e *Engine) do(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 	return nil, fmt.Errorf("unknown effect %q", f.Kind)
 }
 
-func (e *Engine) doClaim(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
-	c, err := e.claims.Take(ctx, r.Issue, r.Claim.Nonce, holderName(e.Holder))
+func (e *Engine) doClaim(h *hold, r run.Run, f run.Effect) (run.Event, error) {
+	c, err := e.claims.Take(h.effects, r.Issue, r.Claim.Nonce, holderName(e.Holder))
 	var held *forge.HeldError
-	switch {
-	case errors.As(err, &held):
-		return run.Refused{Reason: heldOnForge(r.Issue, held.Claim).Error()}, nil
-	case errors.Is(err, git.ErrRefused):
-		return run.Refused{Reason: fmt.Sprintf("the forge refuses the claim: %v", err)}, nil
-	case err != nil:
+	if errors.As(err, &held) {
+		h.heldBy = heldOnForge(r.Issue, held.Claim)
+		return run.Refused{Reason: h.heldBy.Error()}, nil
+	}
+	if err != nil {
 		return nil, err
 	}
+	h.claimed = e.Clock.Now()
 	claim := claimOf(c)
 	return run.Settled{Key: f.Key, Claim: &claim}, nil
 }
@@ -107,34 +175,46 @@ func (e *Engine) doMark(ctx context.Context, r run.Run, f run.Effect) (run.Event
 	return run.Settled{Key: f.Key}, nil
 }
 
-// doPropose opens the one change for the run's branch. Whatever open change for the branch is
-// there, ours from before a crash or a person's, is adopted.
+// doPropose opens the one change for the run's branch. Whatever change for the branch is there,
+// ours from before a crash or a person's, is adopted, also one that was merged meanwhile.
 func (e *Engine) doPropose(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
-	if ev, err := e.stillOpen(ctx, r); ev != nil || err != nil {
-		return ev, err
-	}
 	found, err := e.findChange(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if found == nil {
-		_, err = e.Forge.Propose(ctx, forge.Change{
-			Issue: r.Issue, Title: r.Task.Title, Body: changeBody(r), Head: r.Branch,
-			HeadAt: r.Head.Hash, Base: r.Base.Branch, BaseAt: r.Base.Commit.Hash, Author: e.Login, Marker: r.ID,
-		})
-		if err != nil && !errors.Is(err, forge.ErrExists) {
-			return nil, err
-		}
-		if found, err = e.findChange(ctx, r); err != nil {
-			return nil, err
-		}
-		if found == nil {
-			return nil, fmt.Errorf("%w: the change for %s was opened but is not listed", forge.ErrUnknown, r.Branch)
-		}
+	if found != nil {
+		return e.proposedAs(r, f, *found, true)
 	}
-	failpoint("after-propose")
-	e.say(r, "proposed", "change %d: %s", found.Number, r.Task.Title)
-	return run.Settled{Key: f.Key, Change: found.Number, Found: found.Marker != r.ID}, nil
+	if ev, err := e.stillOpen(ctx, r); ev != nil || err != nil {
+		return ev, err
+	}
+	_, err = e.Forge.Propose(ctx, forge.Change{
+		Issue: r.Issue, Title: r.Task.Title, Body: changeBody(r), Head: r.Branch,
+		HeadAt: r.Head.Hash, Base: r.Base.Branch, BaseAt: r.Base.Commit.Hash, Author: e.Login, Marker: r.ID,
+	})
+	if err != nil && !errors.Is(err, forge.ErrExists) {
+		return nil, err
+	}
+	if found, err = e.findChange(ctx, r); err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%w: the change for %s was opened but is not listed", forge.ErrUnknown, r.Branch)
+	}
+	failpoint.Here("after-propose")
+	return e.proposedAs(r, f, *found, false)
+}
+
+// proposedAs settles a proposal with the change that is there.
+func (e *Engine) proposedAs(r run.Run, f run.Effect, c forge.Change, found bool) (run.Event, error) {
+	if c.State == "closed" {
+		return run.ParkedBecause{
+			Reason: fmt.Sprintf("change %d of this run was closed by a person", c.Number), Exit: run.ExitRefused,
+			Next: fmt.Sprintf("interlock change show %d --repo %s", c.Number, text.Quote(e.RepoPath)),
+		}, nil
+	}
+	e.say(r, "proposed", "change %d: %s", c.Number, r.Task.Title)
+	return run.Settled{Key: f.Key, Change: c.Number, Found: found}, nil
 }
 
 func changeBody(r run.Run) string {
@@ -151,6 +231,7 @@ func (e *Engine) doHandoff(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 	if _, err := e.Forge.Comment(ctx, r.Issue, f.Key, text); gone(err) != nil {
 		return nil, err
 	}
+	failpoint.Here("between comment and mark")
 	if err := e.Forge.ClearMark(ctx, r.Issue, r.Claim.Nonce, labelInReview); gone(err) != nil {
 		return nil, err
 	}
@@ -182,7 +263,7 @@ func (e *Engine) doRelease(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 	if err != nil {
 		return nil, err
 	}
-	if !ok || c.Nonce != r.Claim.Nonce || c.Released {
+	if !ok || c.Nonce != r.Claim.Nonce || c.Installation != e.Holder.Installation || c.Released {
 		return run.Settled{Key: f.Key, Found: true, Note: "nothing of ours to release"}, nil
 	}
 	if err := e.claims.Release(ctx, c); err != nil && !errors.Is(err, forge.ErrLost) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/run"
 	"interlock/internal/store"
 )
@@ -21,6 +23,9 @@ var (
 // controlEvery is how often what people ask for is looked at: a person waits less than a second.
 const controlEvery = 250 * time.Millisecond
 
+// effectGrace is how long an effect that is under way may go on after an interrupt.
+const effectGrace = 10 * time.Second
+
 // hold is a lease turned into contexts. It renews the lease while the current step is within its
 // deadline, and ends the contexts when the lease is lost, by the earlier of the store's word and
 // our own clock.
@@ -28,15 +33,21 @@ type hold struct {
 	e   *Engine
 	run string
 
-	// live ends when the lease is lost. Effects run under it: an interrupt lets them finish.
+	// live ends when the lease is lost. Saves run under it.
 	live context.Context
+	// effects ends also a while after an interrupt: what is under way may finish, but a remote
+	// that hangs does not hold its operator. What is cut off is looked for by whoever goes on.
+	effects context.Context
 	// session ends also on an interrupt and on a cancel. Agents and checks run under it.
 	session context.Context
+
+	heldBy *heldError // who holds the issue on the forge, when that made this run end
 
 	mu       sync.Mutex
 	lease    run.Lease
 	until    time.Duration // store time until which the lease may be trusted
 	deadline time.Duration // store time at which the current step is overdue; 0: none
+	claimed  time.Duration // store time of the last renewal of the claim; of the driving goroutine
 	lose     context.CancelCauseFunc
 	stop     context.CancelCauseFunc
 	done     chan struct{}
@@ -48,16 +59,31 @@ func (e *Engine) newHold(ctx context.Context, runID string, l run.Lease, start t
 	h := &hold{e: e, run: runID, lease: l, until: start + run.LeaseTTL - run.LeaseMargin, done: make(chan struct{})}
 	h.live, h.lose = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.session, h.stop = context.WithCancelCause(h.live)
+	effects, cut := context.WithCancelCause(h.live)
+	h.effects, h.claimed = effects, start
+	context.AfterFunc(h.session, func() {
+		select {
+		case <-h.live.Done():
+		case <-time.After(effectGrace):
+			cut(errInterrupted)
+		}
+	})
 	go h.keep(ctx)
 	return h
 }
 
-// keep is the hold's only goroutine; close waits for it.
+// keep looks at clock, interrupts and what people asked for at each tick; close waits for it. The
+// renewal runs beside it, so that a store that does not answer keeps nobody from looking.
 func (h *hold) keep(parent context.Context) {
 	defer close(h.done)
 	tick := time.NewTicker(controlEvery)
 	defer tick.Stop()
-	renewed := h.e.Clock.Now()
+	renewed, renewing, idle := h.e.Clock.Now(), make(chan bool, 1), true
+	defer func() {
+		if !idle {
+			<-renewing
+		}
+	}()
 	interrupted := parent.Done()
 	for {
 		select {
@@ -66,6 +92,10 @@ func (h *hold) keep(parent context.Context) {
 		case <-interrupted:
 			h.stop(errInterrupted)
 			interrupted = nil
+		case ok := <-renewing:
+			if idle = true; !ok { // not yet lost: soon again
+				renewed = h.e.Clock.Now() - run.LeaseRenew + time.Second
+			}
 		case <-tick.C:
 		}
 		if err := h.Check(); err != nil {
@@ -75,10 +105,9 @@ func (h *hold) keep(parent context.Context) {
 		if _, asked, err := h.e.Store.Controls().Cancel(h.live, h.run); err == nil && asked {
 			h.stop(errCanceled)
 		}
-		if now := h.e.Clock.Now(); now-renewed >= run.LeaseRenew {
-			if h.renew(now) {
-				renewed = now
-			}
+		if now := h.e.Clock.Now(); idle && now-renewed >= run.LeaseRenew {
+			idle, renewed = false, now
+			go func() { renewing <- h.renew(now) }()
 		}
 	}
 }
@@ -159,7 +188,17 @@ func (h *hold) apply(r run.Run, ev run.Event) (run.Run, error) {
 		return r, err
 	}
 	next.Updated = h.e.Clock.Wall()
+	point := "save " + ev.Kind()
+	if s, ok := ev.(run.Settled); ok {
+		kind, _, _ := strings.Cut(s.Key, ":")
+		point += " " + kind
+	}
+	failpoint.Here("before " + point)
 	saved, err := h.e.Store.Save(h.live, h.current(), next, ev)
+	failpoint.Here("after " + point)
+	if err == nil {
+		err = failpoint.Fault(point)
+	}
 	if err != nil {
 		return r, fmt.Errorf("save run %s after %q: %w", r.ID, ev.Kind(), err)
 	}

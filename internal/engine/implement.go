@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"interlock/internal/agent"
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -25,18 +26,26 @@ func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
 	if r.Spent >= r.Plan.Attempts {
 		return h.apply(r, e.spent(r))
 	}
+	h.within(3 * run.GitTotal)
 	room, err := e.room(r)
 	if err != nil {
 		return r, err
 	}
 	if err := e.furnish(h.session, r, room); err != nil {
-		return r, interruptedBy(h, err)
+		return interruptedBy(h, r, err)
 	}
 	r, err = h.apply(r, run.SessionStarted{Sandbox: r.Plan.Sandbox}) // counted before it starts
 	if err != nil {
 		return r, err
 	}
 	s, r, err := e.agentSession(h, t, r, room)
+	if err != nil && !s.begun { // nothing of the agent ran, so nothing is counted
+		back, aerr := h.apply(r, run.SessionStopped{})
+		if aerr != nil {
+			return r, errors.Join(err, aerr)
+		}
+		return back, err
+	}
 	if err != nil {
 		return r, err
 	}
@@ -47,17 +56,19 @@ func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
 func (e *Engine) spent(r run.Run) run.Event {
 	return run.ParkedBecause{
 		Reason: fmt.Sprintf("%d of %d attempts are used; the last one: %s", r.Spent, r.Plan.Attempts, r.Reason),
+		Say:    fmt.Sprintf("%d of %d attempts are used, and none brought work that passes.", r.Spent, r.Plan.Attempts),
 		Next: fmt.Sprintf("interlock logs %s, then mend the issue, the agent or the checks; or type the command again with --attempts %d",
 			r.ID, r.Plan.Attempts+3),
 		Exit: run.ExitFailed, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 	}
 }
 
-// hopeless parks a run whose next attempt would end as this one did.
+// hopeless parks a run whose next attempt would end as this one did, until the operator has seen
+// to the machine: what it depends on is not in the run, so the same command may try again.
 func (e *Engine) hopeless(r run.Run, reason string) run.Event {
 	return run.ParkedBecause{
 		Reason: reason, Next: "interlock logs " + r.ID + ", then type the command again with another --command",
-		Exit: run.ExitFailed, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
+		Say: "The agent cannot be started.", Exit: run.ExitFailed,
 	}
 }
 
@@ -126,9 +137,9 @@ func (e *Engine) policy(t *task, r run.Run, room sandbox.Room) sandbox.Policy {
 
 // ended is a session of which the whole tree is gone.
 type ended struct {
-	session store.Session
-	room    sandbox.Room
-	result  sandbox.Result
+	room   sandbox.Room
+	result sandbox.Result
+	begun  bool // the agent was told to start
 }
 
 // agentSession starts the agent and waits for the end of its whole tree. Its identity is saved
@@ -138,8 +149,9 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 		ID: r.ID + "-" + random(4), Run: r.ID, Attempt: r.Attempt, Kind: "agent", Dir: room.Root,
 		Log: filepath.Join(e.State, "logs", r.ID, fmt.Sprintf("%d-agent.log", r.Attempt)), Started: e.Clock.Wall(),
 	}
+	end := ended{room: room}
 	if err := os.MkdirAll(filepath.Dir(s.Log), 0o700); err != nil {
-		return ended{}, r, err
+		return end, r, err
 	}
 	spec := sandbox.Spec{
 		Session: s.ID, Policy: e.policy(t, r, room), Stdin: filepath.Join(room.Task(), "prompt.md"), Log: s.Log,
@@ -148,17 +160,16 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 	}
 	h.within(r.Plan.AgentTotal + run.AgentStartup)
 	e.say(r, "agent", "attempt %d (%d of %d spent): %s starts, sandbox %s", r.Attempt, r.Spent, r.Plan.Attempts, t.agent.Name(), r.Plan.Sandbox)
-	res, err := e.runSession(h, &s, spec, func(live *sandbox.Session) (res sandbox.Result, err error) {
+	var err error
+	end.result, err = e.runSession(h, &s, spec, func(live *sandbox.Session) (res sandbox.Result, err error) {
+		end.begun = true
 		err = e.whileHeld(h, &r, func() (err error) {
 			res, err = live.Wait(h.session)
 			return err
 		})
 		return res, err
 	})
-	if err != nil {
-		return ended{}, r, err
-	}
-	return ended{session: s, room: room, result: res}, r, nil
+	return end, r, err
 }
 
 // runSession is the life of one session: prepared, recorded, started, waited for, recorded as gone.
@@ -194,6 +205,9 @@ func waitGone(live *sandbox.Session) error {
 	return err
 }
 
+// lifeSign is how often a long step says that it goes on.
+const lifeSign = 30 * time.Second
+
 // whileHeld does something long, in which the run is not saved, and meanwhile renews the claim on
 // the forge. When the claim is lost the lease is given up too, which ends what runs.
 func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
@@ -201,7 +215,8 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 	go func() { done <- long() }()
 	tick := time.NewTicker(controlEvery)
 	defer tick.Stop()
-	begin, renewed := e.Clock.Now(), e.Clock.Now()
+	begin := e.Clock.Now()
+	said := begin
 	for {
 		select {
 		case err := <-done:
@@ -210,12 +225,16 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 		}
 		now := e.Clock.Now()
 		if now-begin > time.Second {
-			failpoint("agent-running")
+			failpoint.Here("agent-running")
 		}
-		if now-renewed < run.ClaimRenew || h.session.Err() != nil {
+		if now-said >= lifeSign {
+			said = now
+			e.say(*r, "still running", "%s so far", (now - begin).Round(time.Second))
+		}
+		if now-h.claimed < run.ClaimRenew || h.session.Err() != nil {
 			continue
 		}
-		renewed = now
+		h.claimed = now
 		if err := e.renewClaim(h, r); err != nil {
 			e.say(*r, "claim", "%v", err)
 		}
@@ -240,33 +259,60 @@ func (e *Engine) renewClaim(h *hold, r *run.Run) error {
 	return nil
 }
 
-// collect imports what a session left and judges the attempt.
+// collect imports what a session left and judges the attempt. What can be imported is kept, even
+// where the rest cannot; a fault of our own is not the agent's, so it is tried again by whoever
+// goes on.
 func (e *Engine) collect(h *hold, r run.Run, s ended) (run.Run, error) {
-	h.within(4 * run.GitTotal)
-	head, err := e.bringIn(h, r, s)
-	if cause := context.Cause(h.session); cause != nil {
-		return e.stopped(h, r, head, cause)
+	h.within(10 * run.GitTotal)
+	head, err := e.bringIn(h, r, s.room)
+	cause := context.Cause(h.session)
+	if cause != nil && s.result.Why != "exit" {
+		return e.stopped(h, r, s, head, err)
+	}
+	if err != nil && !ofContent(err) {
+		return r, err
 	}
 	if err != nil {
+		e.say(r, "not imported", "attempt %d: %v; all that it left is kept in %s", r.Attempt, err, s.room.Root)
 		return h.apply(r, run.Failed{
 			Reason:   fmt.Sprintf("attempt %d: the work cannot be imported: %v", r.Attempt, err),
-			Findings: fmt.Sprintf("What you left could not be imported: %v", err),
+			Findings: fmt.Sprintf("What you left could not be imported: %v", err), Tip: e.tip(h, r, head),
 		})
 	}
 	e.clear(s.room)
 	return e.judge(h, r, s, head)
 }
 
+// ofContent reports whether an import failed by what is in the workspace.
+func ofContent(err error) bool {
+	return errors.Is(err, git.ErrRefused) || errors.Is(err, git.ErrTooBig) || errors.Is(err, git.ErrNoRef) ||
+		errors.Is(err, git.ErrNoCommit) || errors.Is(err, errSnapshot)
+}
+
+// tip returns the hash of a head that goes on from the base or from where the attempt started,
+// "" for any other: what was there is never given up for it.
+func (e *Engine) tip(h *hold, r run.Run, head git.Commit) string {
+	for _, from := range []string{r.Base.Commit.Hash, r.Tip} {
+		if head.Hash == "" || from == "" {
+			continue
+		}
+		if ok, err := e.repo.IsAncestor(h.live, from, head.Hash); err == nil && ok {
+			return head.Hash
+		}
+	}
+	return ""
+}
+
 // stopped keeps the work of a session that was ended by an interrupt, a cancel or a loss.
-func (e *Engine) stopped(h *hold, r run.Run, head git.Commit, cause error) (run.Run, error) {
+func (e *Engine) stopped(h *hold, r run.Run, s ended, head git.Commit, err error) (run.Run, error) {
+	cause := context.Cause(h.session)
 	if !errors.Is(cause, errInterrupted) && !errors.Is(cause, errCanceled) {
 		return r, cause
 	}
-	tip := ""
-	if ok, err := e.repo.IsAncestor(h.live, r.Base.Commit.Hash, head.Hash); head.Hash != "" && err == nil && ok {
-		tip = head.Hash
+	if err != nil {
+		e.say(r, "not imported", "%v; all that attempt %d left is kept in %s", err, r.Attempt, s.room.Root)
 	}
-	return h.apply(r, run.SessionStopped{Tip: tip})
+	return h.apply(r, run.SessionStopped{Tip: e.tip(h, r, head)})
 }
 
 // judge decides what an attempt was worth, by how the session ended and by what is there.
@@ -274,21 +320,18 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 	fail := func(findings, format string, args ...any) (run.Run, error) {
 		reason := fmt.Sprintf("attempt %d: ", r.Attempt) + fmt.Sprintf(format, args...)
 		e.say(r, "attempt failed", "%s", reason)
-		tip := ""
-		if ok, err := e.repo.IsAncestor(h.live, r.Base.Commit.Hash, head.Hash); err == nil && ok {
-			tip = head.Hash
-		}
-		return h.apply(r, run.Failed{Reason: reason, Findings: findings, Tip: tip})
+		return h.apply(r, run.Failed{Reason: reason, Findings: findings, Tip: e.tip(h, r, head)})
 	}
 	res := s.result
+	nothing := head.Hash == r.Tip || r.Tip == "" && head.Hash == r.Base.Commit.Hash
 	switch {
 	case res.Why == "total":
 		return fail(fmt.Sprintf("You were ended after %s. Do less, and finish.", r.Plan.AgentTotal), "the agent was ended after %s", r.Plan.AgentTotal)
 	case res.Why == "idle":
 		return fail(fmt.Sprintf("You were ended after %s without output or a change.", r.Plan.AgentIdle), "the agent was ended after %s without output or a change", r.Plan.AgentIdle)
-	case res.Exit == 127:
+	case res.Exit == 127 && nothing:
 		return h.apply(r, e.hopeless(r, "the agent's command was not found (exit 127): "+r.Plan.Command))
-	case res.Exit == 126:
+	case res.Exit == 126 && nothing:
 		return h.apply(r, e.hopeless(r, "the agent's command cannot be executed (exit 126): "+r.Plan.Command))
 	case res.Exit != 0:
 		return fail(fmt.Sprintf("You ended with exit code %d %s. What you had done is in the workspace.", res.Exit, res.Signal), "the agent ended with exit %d %s", res.Exit, res.Signal)
@@ -300,7 +343,7 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 	}
 	switch {
 	case !onBase:
-		return fail(fmt.Sprintf("Your branch is not built on the base commit %s. Do not rewrite what was there.", base.Hash), "the work is not built on its base")
+		return fail(fmt.Sprintf("Your branch does not hold the base commit %s. If the base has moved, merge that commit; never rewrite what was there.", base.Hash), "the work is not built on its base")
 	case head.Tree == base.Tree:
 		return fail("You changed nothing. The issue asks for a change.", "the agent changed nothing")
 	}
@@ -317,12 +360,16 @@ func (e *Engine) clear(room sandbox.Room) {
 	}
 }
 
-// interruptedBy returns what ended the session's context, else the error itself.
-func interruptedBy(h *hold, err error) error {
-	if cause := context.Cause(h.session); cause != nil && err != nil && !errors.Is(cause, errCanceled) {
-		return cause
+// interruptedBy replaces an error that an interrupt made by the interrupt; a cancel is carried out
+// by the next look at the run.
+func interruptedBy(h *hold, r run.Run, err error) (run.Run, error) {
+	switch cause := context.Cause(h.session); {
+	case errors.Is(cause, errCanceled):
+		return r, nil
+	case cause != nil:
+		return r, cause
 	}
-	return err
+	return r, err
 }
 
 func (e *Engine) promptData(r run.Run) agent.PromptData {

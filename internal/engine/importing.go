@@ -2,7 +2,9 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,19 +14,22 @@ import (
 	"interlock/internal/store"
 )
 
+// errSnapshot: files that an agent left uncommitted cannot be taken in.
+var errSnapshot = errors.New("files that were left uncommitted cannot be taken in")
+
 // systemPath is where git is looked for inside, when nothing of the operator's is needed.
 const systemPath = "/usr/local/bin:/usr/bin:/bin"
 
 // bringIn imports what a session left: its commits, and on top of them, as one commit of the
 // engine's, what it left uncommitted. Every git that reads the workspace runs in the sandbox.
-func (e *Engine) bringIn(h *hold, r run.Run, s ended) (git.Commit, error) {
-	head, err := e.importFrom(h, r, s.room, s.room.Tree(), sandbox.WorkspaceInside, "HEAD")
+func (e *Engine) bringIn(h *hold, r run.Run, room sandbox.Room) (git.Commit, error) {
+	head, err := e.importFrom(h, r, room, room.Tree(), sandbox.WorkspaceInside, "HEAD")
 	if err != nil {
 		return git.Commit{}, err
 	}
-	snap, err := e.snapshot(h, r, s, head)
+	snap, err := e.snapshot(h, r, room, head)
 	if err != nil {
-		return head, fmt.Errorf("take in uncommitted files: %w", err)
+		return head, err
 	}
 	if snap == nil {
 		return head, nil
@@ -66,8 +71,8 @@ func (e *Engine) importFrom(h *hold, r run.Run, room sandbox.Room, dir, inside, 
 
 // snapshot commits what differs from head in the workspace, inside the sandbox, with a git
 // directory of its own; nil when nothing differs.
-func (e *Engine) snapshot(h *hold, r run.Run, s ended, head git.Commit) (*git.Commit, error) {
-	dir, err := freeDir(s.room.Root, "snapshot")
+func (e *Engine) snapshot(h *hold, r run.Run, from sandbox.Room, head git.Commit) (*git.Commit, error) {
+	dir, err := freeDir(from.Root, "snapshot")
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +85,7 @@ func (e *Engine) snapshot(h *hold, r run.Run, s ended, head git.Commit) (*git.Co
 	if err := os.Mkdir(gitDir, 0o700); err != nil {
 		return nil, err
 	}
-	res, err := e.runSnapshot(h, r, s, room, head)
+	res, err := e.runSnapshot(h, r, from, room, head)
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +95,10 @@ func (e *Engine) snapshot(h *hold, r run.Run, s ended, head git.Commit) (*git.Co
 	}
 	var said snapshotResult
 	if err := json.Unmarshal(out, &said); err != nil {
-		return nil, fmt.Errorf("its answer cannot be read: %.200q", out)
+		return nil, fmt.Errorf("%w: the answer cannot be read: %.200q", errSnapshot, out)
 	}
 	if said.Err != "" {
-		return nil, fmt.Errorf("%.500q", said.Err)
+		return nil, fmt.Errorf("%w: %.500q", errSnapshot, said.Err)
 	}
 	if !said.Changed {
 		return nil, nil
@@ -103,7 +108,7 @@ func (e *Engine) snapshot(h *hold, r run.Run, s ended, head git.Commit) (*git.Co
 		return nil, err
 	}
 	if len(c.Parents) != 1 || c.Parents[0] != head.Hash {
-		return nil, fmt.Errorf("the snapshot %s is not a child of %s", c.Hash, head.Hash)
+		return nil, fmt.Errorf("%w: the snapshot %s is not a child of %s", errSnapshot, c.Hash, head.Hash)
 	}
 	return &c, nil
 }
@@ -117,12 +122,12 @@ func alone(level sandbox.Level) string {
 }
 
 // runSnapshot runs our own binary in the sandbox and returns the file that holds its answer.
-func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, head git.Commit) (string, error) {
+func (e *Engine) runSnapshot(h *hold, r run.Run, from, room sandbox.Room, head git.Commit) (string, error) {
 	level := sandbox.Level(r.Plan.Sandbox)
 	p := sandbox.Policy{
 		Level: level, Home: room.Home(), Temp: room.Temp(), Dir: room.Tree(), Network: alone(level),
 		Mounts: []sandbox.Mount{
-			{Source: s.room.Tree(), Target: sandbox.WorkspaceInside},
+			{Source: from.Tree(), Target: sandbox.WorkspaceInside},
 			{Source: e.repo.Objects(), Target: sandbox.ObjectsInside},
 			{Source: room.Tree(), Target: "/interlock/snapshot", Write: true},
 		},
@@ -137,7 +142,7 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, hea
 	}
 	out := filepath.Join(room.Tree(), "answer.json")
 	p.Argv = []string{
-		binary, snapshotWord, filepath.Join(p.Inside(room.Tree()), "git"), p.Inside(s.room.Tree()), p.Inside(e.repo.Objects()),
+		binary, snapshotWord, filepath.Join(p.Inside(room.Tree()), "git"), p.Inside(from.Tree()), p.Inside(e.repo.Objects()),
 		head.Hash, fmt.Sprintf("Work on issue %d\n\nLeft uncommitted by the agent of attempt %d, committed by Interlock.", r.Issue, r.Attempt),
 		p.Inside(out),
 	}
@@ -155,21 +160,25 @@ func (e *Engine) runSnapshot(h *hold, r run.Run, s ended, room sandbox.Room, hea
 		return "", err
 	}
 	if res.Exit != 0 {
-		return "", fmt.Errorf("git in the workspace ended with %d (%s)", res.Exit, res.Why)
+		return "", fmt.Errorf("%w: git in the workspace ended with %d (%s)", errSnapshot, res.Exit, res.Why)
 	}
 	return out, nil
 }
 
 // recover marks the sessions of a dead holder as gone, which was proved before, and brings in
-// what the last agent had committed. Its workspace is kept.
+// what the last agent had left. Its workspace is kept.
 func (e *Engine) recover(h *hold, r run.Run) (run.Run, error) {
 	hist, err := e.Store.History(h.live, r.ID)
 	if err != nil {
 		return r, err
 	}
 	var last *store.Session
+	whole := false // it ended by itself, so what it left uncommitted is not half-written
 	for i := range hist.Sessions {
 		s := &hist.Sessions[i]
+		if s.Kind == "agent" && s.Attempt == r.Attempt {
+			last, whole = s, s.Ended
+		}
 		if s.Ended {
 			continue
 		}
@@ -177,21 +186,34 @@ func (e *Engine) recover(h *hold, r run.Run) (run.Run, error) {
 		if err := h.record(*s); err != nil {
 			return r, err
 		}
-		if s.Kind == "agent" && s.Attempt == r.Attempt {
-			last = s
-		}
 	}
-	if last == nil || r.State != run.Implementing {
+	if !r.Running {
 		return r, nil
 	}
-	tip := ""
-	head, err := e.importFrom(h, r, sandbox.Room{Root: last.Dir}, sandbox.Room{Root: last.Dir}.Tree(), sandbox.WorkspaceInside, "HEAD")
-	switch ok, aerr := e.repo.IsAncestor(h.live, r.Base.Commit.Hash, head.Hash); {
+	if last == nil { // it was counted, but never begun
+		return h.apply(r, run.SessionStopped{})
+	}
+	return e.salvage(h, r, sandbox.Room{Root: last.Dir}, whole)
+}
+
+// salvage imports what a dead holder's session left.
+func (e *Engine) salvage(h *hold, r run.Run, room sandbox.Room, whole bool) (run.Run, error) {
+	var head git.Commit
+	var err error
+	if whole {
+		head, err = e.bringIn(h, r, room)
+	} else {
+		head, err = e.importFrom(h, r, room, room.Tree(), sandbox.WorkspaceInside, "HEAD")
+	}
+	if err != nil && !ofContent(err) && !errors.Is(err, fs.ErrNotExist) {
+		return r, fmt.Errorf("bring in what attempt %d left in %s: %w", r.Attempt, room.Root, err)
+	}
+	tip := e.tip(h, r, head)
+	switch {
 	case err != nil:
-		e.say(r, "not imported", "what attempt %d left cannot be imported (%v); it is kept in %s", r.Attempt, err, last.Dir)
-	case aerr == nil && ok:
-		tip = head.Hash
-		e.say(r, "imported", "attempt %d had committed up to %.12s; files it left uncommitted are kept in %s", r.Attempt, tip, last.Dir)
+		e.say(r, "not imported", "what attempt %d left cannot all be imported (%v); it is kept in %s", r.Attempt, err, room.Root)
+	case tip != "":
+		e.say(r, "imported", "attempt %d had brought %.12s; its workspace is kept in %s", r.Attempt, tip, room.Root)
 	}
 	return h.apply(r, run.Crashed{Tip: tip})
 }

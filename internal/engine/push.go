@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -18,20 +19,18 @@ const branchNames = 20
 // doPush publishes the verified head: the claim's next commit and the branch move together or
 // not at all, so whoever lost the claim cannot move the branch.
 func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
-	if ev, err := e.stillOpen(ctx, r); ev != nil || err != nil {
-		return ev, err
-	}
-	if ev, err := e.inScope(ctx, r); ev != nil || err != nil {
-		return ev, err
-	}
-	if ev, err := e.baseMoved(ctx, r); ev != nil || err != nil {
-		return ev, err
-	}
-	failpoint("before-push")
 	branch, old, err := e.freeBranch(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	if old != r.Head.Hash { // else it has happened, and only the claim is still to be moved
+		for _, look := range []func(context.Context, run.Run) (run.Event, error){e.stillOpen, e.inScope, e.baseMoved} {
+			if ev, err := look(ctx, r); ev != nil || err != nil {
+				return ev, err
+			}
+		}
+	}
+	failpoint.Here("before-push")
 	mine, err := e.mine(ctx, r)
 	if errors.Is(err, forge.ErrLost) {
 		return e.claimLost(r, err.Error()), nil
@@ -41,26 +40,39 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 	}
 	update := git.Update{Ref: "refs/heads/" + branch, New: r.Head.Hash, Old: old}
 	claim, report, err := e.claims.PushWith(ctx, mine, holderName(e.Holder), update)
-	switch {
-	case errors.Is(err, forge.ErrLost):
-		return e.claimLost(r, err.Error()), nil
-	case errors.Is(err, git.ErrStaleRef):
-		return nil, fmt.Errorf("%w: branch %s moved meanwhile", forge.ErrUnknown, branch)
-	case errors.Is(err, git.ErrRefused):
-		return run.ParkedBecause{
-			Reason: fmt.Sprintf("the repository refuses the push of %s: %v", branch, err), Exit: run.ExitRefused,
-			Next: "mend what the hook asks for, then type the command again", Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
-		}, nil
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return e.notPushed(r, branch, err)
 	}
-	failpoint("after-push")
+	failpoint.Here("after-push")
 	if report.Remote != "" {
 		e.say(r, "remote", "%s", report.Remote)
 	}
 	e.say(r, "pushed", "branch %s at %.12s", branch, r.Head.Hash)
 	c := claimOf(claim)
 	return run.Settled{Key: f.Key, Claim: &c, Branch: branch, Found: old == r.Head.Hash}, nil
+}
+
+// notPushed tells the classes of a failed push apart. A remote that refuses leaves the run where
+// it is: what it asks for is not in the run, and the same command pushes the same commit again.
+func (e *Engine) notPushed(r run.Run, branch string, err error) (run.Event, error) {
+	switch {
+	case errors.Is(err, forge.ErrLost):
+		return e.claimLost(r, err.Error()), nil
+	case errors.Is(err, git.ErrStaleRef):
+		return nil, fmt.Errorf("%w: branch %s moved meanwhile", forge.ErrUnknown, branch)
+	case unknown(err), !errors.Is(err, forge.ErrDenied):
+		return nil, err
+	}
+	exit, why := run.ExitRefused, "the repository refuses the push of"
+	if strings.Contains(err.Error(), "No space left on device") {
+		exit, why = run.ExitUnfit, "the repository has no room for"
+	}
+	return nil, &Refusal{
+		Exit: exit, What: fmt.Sprintf("run %s of issue %d: %s %s: %v", r.ID, r.Issue, why, branch, err),
+		Safe:       "the verified commit is kept, nothing was moved: git --git-dir " + text.Quote(e.repo.Dir()) + " show " + r.Head.Hash,
+		Next:       "see to what it asks for, then type the command again: it only pushes; or: interlock cancel " + r.ID,
+		NotStarted: true, Err: err,
+	}
 }
 
 func (e *Engine) claimLost(r run.Run, why string) run.Event {
@@ -70,26 +82,36 @@ func (e *Engine) claimLost(r run.Run, why string) run.Event {
 	}
 }
 
-// freeBranch returns the first of the run's branch names that is absent, at the head already (our
-// push whose answer was lost), or where we left it. What others put there is never moved.
+// freeBranch returns that of the run's branch names which is at the head already, else the first
+// that is absent. What others put there is never moved.
 func (e *Engine) freeBranch(ctx context.Context, r run.Run) (branch, old string, err error) {
 	names := []string{"refs/heads/" + r.Branch}
 	for i := 2; i <= branchNames; i++ {
 		names = append(names, fmt.Sprintf("refs/heads/%s-%d", r.Branch, i))
 	}
-	refs, err := e.Git.LsRemote(ctx, e.Forge.Remote(), names...)
+	// Where somebody has a branch "interlock", git can have none below that name.
+	above, _, _ := strings.Cut(r.Branch, "/")
+	flat := "refs/heads/" + strings.ReplaceAll(r.Branch, "/", "-")
+	refs, err := e.Git.LsRemote(ctx, e.Forge.Remote(), append(names, flat, "refs/heads/"+above)...)
 	if err != nil {
 		return "", "", fmt.Errorf("%w: list branches: %w", forge.ErrUnknown, err)
 	}
-	for i, name := range names {
-		at, there := refs[name]
-		if !there || at == r.Head.Hash || i == 0 && r.Pushed != "" && at == r.Pushed {
-			return strings.TrimPrefix(name, "refs/heads/"), at, nil
+	if _, there := refs["refs/heads/"+above]; there {
+		names = []string{flat}
+	}
+	for _, name := range names { // a push of ours whose answer was lost comes before a free name
+		if refs[name] == r.Head.Hash {
+			return strings.TrimPrefix(name, "refs/heads/"), r.Head.Hash, nil
+		}
+	}
+	for _, name := range names {
+		if _, there := refs[name]; !there {
+			return strings.TrimPrefix(name, "refs/heads/"), "", nil
 		}
 	}
 	return "", "", &Refusal{
-		Exit: run.ExitRefused, What: fmt.Sprintf("%d branches %s* are there already and none is ours", branchNames, r.Branch),
-		Safe: "nothing was pushed; the work is kept", Next: "git -C " + text.Quote(e.RepoPath) + " branch --list '" + r.Branch + "*'",
+		Exit: run.ExitRefused, What: fmt.Sprintf("all names that the branch of run %s could have are taken: %s", r.ID, strings.ReplaceAll(strings.Join(names, ", "), "refs/heads/", "")),
+		Safe: "nothing was pushed; the work is kept", Next: "git -C " + text.Quote(e.RepoPath) + " branch --list", NotStarted: true,
 	}
 }
 

@@ -1,9 +1,12 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"interlock/internal/forge"
@@ -18,7 +21,7 @@ type Refusal struct {
 	What       string
 	Safe       string
 	Next       string
-	NotStarted bool // nothing was begun for the issue, so another one may be tried
+	NotStarted bool // nothing was begun now, so another issue may be tried
 	Err        error
 }
 
@@ -68,7 +71,7 @@ func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
 // interrupted is what an operator sees who pressed Ctrl-C.
 func (e *Engine) interrupted(r run.Run) *Refusal {
 	if r.ID == "" {
-		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted before anything was started", Safe: "nothing was started", Next: "type the command again"}
+		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted; nothing had been started here", Safe: "nothing was changed", Next: "type the command again"}
 	}
 	return &Refusal{
 		Exit: run.ExitInterrupted,
@@ -112,6 +115,12 @@ func (e *Engine) keptWork(r run.Run) string {
 	return fmt.Sprintf("the work is kept: git --git-dir %s show %s", text.Quote(e.repo.Dir()), r.Tip)
 }
 
+// moved reports whether an error came because the repository is not where it was.
+func (e *Engine) moved(err error) bool {
+	_, serr := os.Stat(e.RepoPath)
+	return errors.Is(serr, fs.ErrNotExist) && err != nil
+}
+
 // explain turns an error that ended the driving of a run into one for its operator.
 func (e *Engine) explain(r run.Run, err error) error {
 	var refusal *Refusal
@@ -120,16 +129,24 @@ func (e *Engine) explain(r run.Run, err error) error {
 		return err
 	case errors.Is(err, errInterrupted):
 		return e.interrupted(r)
-	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStale), errors.Is(err, errOverdue), errors.Is(err, forge.ErrLost):
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStale), errors.Is(err, forge.ErrLost):
 		return e.lost(r, err)
-	case errors.Is(err, forge.ErrUnknown):
+	case strings.Contains(err.Error(), "No space left on device"), errors.Is(err, syscall.ENOSPC):
+		return &Refusal{
+			Exit: run.ExitUnfit, What: fmt.Sprintf("run %s of issue %d: %v", r.ID, r.Issue, err),
+			Safe: "what was saved before is whole", Next: "df -h " + text.Quote(e.State) + ", make room, then type the command again", Err: err,
+		}
+	case e.moved(err):
+		return &Refusal{
+			Exit: run.ExitRefused, What: fmt.Sprintf("run %s of issue %d: there is no repository at %s any more", r.ID, r.Issue, e.RepoPath),
+			Safe: "its work is kept, and its claim stays with the repository", Next: "type the command again with --repo and the path that it has now", Err: err,
+		}
+	case unknown(err), errors.Is(err, errOverdue):
 		return &Refusal{
 			Exit: run.ExitUnknown, What: fmt.Sprintf("run %s of issue %d: %v", r.ID, r.Issue, err),
 			Safe: "what may have happened is written down and will be looked for before anything is done again",
 			Next: "type the command again", Err: err,
 		}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
 	}
 	return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)
 }

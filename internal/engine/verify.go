@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"interlock/internal/check"
+	"interlock/internal/failpoint"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/scope"
@@ -48,7 +50,7 @@ func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
 	}
 	e.say(r, "verified", "%s", verdictLine(v))
 	if v.Passed {
-		failpoint("verified")
+		failpoint.Here("verified")
 	}
 	return r, nil
 }
@@ -100,23 +102,33 @@ func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
 	})
 }
 
-// inScope looks at what the exact head changes against its recorded base, in the engine's own
-// repository. It returns the event to save when something is not allowed.
+// inScope looks at what the exact head changes against its recorded base, and at what each commit
+// on the way changes: all of them are pushed. It returns the event to save when something is not
+// allowed.
 func (e *Engine) inScope(ctx context.Context, r run.Run) (run.Event, error) {
-	changes, err := e.repo.Diff(ctx, r.Base.Commit.Hash, r.Head.Hash)
+	whole, err := e.repo.Diff(ctx, r.Base.Commit.Hash, r.Head.Hash)
 	if err != nil {
 		return nil, fmt.Errorf("compare with the base: %w", err)
 	}
-	paths := make([]scope.Path, 0, len(changes))
-	for _, c := range changes {
-		paths = append(paths, scope.Path{Old: c.OldPath, New: c.Path, OldMode: c.OldMode, NewMode: c.NewMode})
+	steps, err := e.repo.Steps(ctx, r.Base.Commit.Hash, r.Head.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("compare each commit: %w", err)
+	}
+	var paths []scope.Path
+	seen := map[scope.Path]bool{}
+	for _, c := range slices.Concat(whole, steps) {
+		p := scope.Path{Old: c.OldPath, New: c.Path, OldMode: c.OldMode, NewMode: c.NewMode}
+		if !seen[p] {
+			seen[p] = true
+			paths = append(paths, p)
+		}
 	}
 	found := scope.Check(paths, r.Plan.AllowPaths)
 	if len(found) == 0 {
 		return nil, nil
 	}
 	var b strings.Builder
-	b.WriteString("These changes are not allowed; take them back:\n")
+	b.WriteString("These changes are not allowed, in no commit of yours. Start your commits anew from the base (git reset --soft), without them:\n")
 	for _, f := range found {
 		fmt.Fprintf(&b, "- %s\n", f.Text)
 	}

@@ -84,7 +84,7 @@ func (e *Engine) workIssue(ctx context.Context, t *task, issue int64) (run.Run, 
 		}
 		select {
 		case <-ctx.Done():
-			return r, e.interrupted(r)
+			return r, e.interrupted(run.Run{})
 		case <-time.After(min(left, waitEvery)):
 		}
 	}
@@ -100,7 +100,7 @@ func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (run.Run, e
 	if last != nil && (last.State.Live() || len(last.Effects) > 0) {
 		wasLive := last.State.Live()
 		r, err := e.resume(ctx, t, *last)
-		if err != nil || wasLive {
+		if wasLive || r.State.Live() || len(r.Effects) > 0 {
 			return r, err
 		}
 		last = &r // what was still to be done for it is done
@@ -158,6 +158,9 @@ func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
 		return nil
 	}
 	if i >= 0 && changes[i].State == "merged" {
+		if err := e.accepted(ctx, *last); err != nil {
+			return err
+		}
 		return &Refusal{
 			Exit: run.ExitRefused,
 			What: fmt.Sprintf("issue %d is done: change %d of run %s was accepted", last.Issue, last.Change, last.ID),
@@ -166,6 +169,21 @@ func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
 		}
 	}
 	return e.waits(last.Issue, last.Change, "of run "+last.ID)
+}
+
+// accepted saves that the change of a run was merged, where whoever merged it did not.
+func (e *Engine) accepted(ctx context.Context, r run.Run) error {
+	next, _, err := run.Apply(r, run.Accepted{Head: r.Head.Hash})
+	if err != nil {
+		return err
+	}
+	l, err := e.Store.Acquire(ctx, e.Holder, store.Key(r.Repo, r.Issue), run.LeaseTTL, 0)
+	if err != nil {
+		return e.heldBy(ctx, r.Issue, r.ID, err)
+	}
+	next.Updated = e.Clock.Wall()
+	_, err = e.Store.Save(ctx, l, next, run.Accepted{Head: r.Head.Hash})
+	return errors.Join(err, e.Store.Release(ctx, l))
 }
 
 // waits says that a change for the issue waits for a reviewer.
@@ -201,22 +219,42 @@ func (e *Engine) openChange(ctx context.Context, issue int64) (*forge.Change, er
 	return nil, nil
 }
 
-// workNext works the first eligible issue. An issue that is held, in review or parked is passed
-// over; each is said with its reason.
+// workNext works the first eligible issue, waiting as long as was asked while one is held. An
+// issue that is held, in review or parked is passed over; each is said with its reason.
 func (e *Engine) workNext(ctx context.Context, t *task) (run.Run, error) {
+	begin, told := e.Clock.Now(), map[string]bool{}
+	for {
+		r, held, err := e.workAny(ctx, t, told)
+		if !held || e.Clock.Now()-begin >= t.Wait {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return run.Run{}, e.interrupted(run.Run{})
+		case <-time.After(4 * waitEvery):
+		}
+	}
+}
+
+// workAny tries the open issues in order. held says that one of those passed over is held.
+func (e *Engine) workAny(ctx context.Context, t *task, told map[string]bool) (r run.Run, held bool, err error) {
 	issues, err := e.Forge.Issues(ctx, forge.Filter{State: "open"})
 	if err != nil {
-		return run.Run{}, fmt.Errorf("list issues: %w", err)
+		return run.Run{}, false, fmt.Errorf("list issues: %w", err)
 	}
 	for _, is := range issues {
 		r, err := e.workOnce(ctx, t, is.Number)
 		why := passOver(err)
 		if why == "" {
-			return r, err
+			return r, false, err
 		}
-		e.Notify(Notice{At: e.Clock.Wall(), Issue: is.Number, Kind: "passed over", Text: why})
+		held = held || errors.As(err, new(*heldError))
+		if !told[why] {
+			told[why] = true
+			e.Notify(Notice{At: e.Clock.Wall(), Issue: is.Number, Kind: "passed over", Text: why})
+		}
 	}
-	return run.Run{}, &Refusal{
+	return run.Run{}, held, &Refusal{
 		Exit: run.ExitRefused,
 		What: fmt.Sprintf("no eligible issue among the %d open ones of %s", len(issues), e.Forge.Name()),
 		Safe: "nothing was started", Next: fmt.Sprintf("interlock issue new --repo %s --title 'what is wrong'", text.Quote(e.RepoPath)),

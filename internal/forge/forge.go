@@ -15,6 +15,8 @@ var (
 	ErrExists   = errors.New("an open change for this head exists already")
 	ErrDenied   = errors.New("the forge refuses")
 	ErrInvalid  = errors.New("the forge calls the request invalid")
+	// ErrDamaged: what the forge holds of this one issue or change cannot be read.
+	ErrDamaged = errors.New("the forge's record is damaged")
 	// ErrUnknown: the effect may or may not have happened. Probe before anything else.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrEmpty: the repository has no commit yet. ErrDetached: HEAD names no branch.
@@ -68,6 +70,10 @@ type Filter struct {
 	State  string
 	Labels []string
 }
+
+// LabelPrefix begins the labels that say where an issue stands with us. An issue has one of them:
+// a new one takes the place of the last, and a closed issue has none.
+const LabelPrefix = "interlock/"
 
 // Mark is the visible sign of a claim: an assignee, a label and a comment, all keyed by Nonce.
 type Mark struct {

@@ -52,6 +52,42 @@ func (p *Plumb) Diff(ctx context.Context, base, head string) ([]Change, error) {
 	return parseRaw(string(out.Stdout))
 }
 
+// Steps returns every path that a commit between base and head changes, each commit looked at by
+// itself: also what a later one takes back. Of a merge it is what differs from all its parents; of
+// a commit without parents it is all that it holds. Renames are two changes. ErrNoCommit.
+func (p *Plumb) Steps(ctx context.Context, base, head string) ([]Change, error) {
+	from, to, err := p.twoCommits(ctx, base, head)
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.run(ctx, Command{Args: []string{"rev-list", to, "^" + from, "--"}, MaxOutput: maxListing})
+	if err != nil || len(list.Stdout) == 0 {
+		return nil, err
+	}
+	out, err := p.run(ctx, Command{Args: []string{"diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
+		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: list.Stdout, MaxOutput: maxListing})
+	if err != nil {
+		return nil, err
+	}
+	return parseSteps(string(out.Stdout))
+}
+
+// parseSteps reads the raw format with -z of commits with any number of parents: as many colons,
+// then a mode and a hash for each parent and for the commit.
+func parseSteps(text string) ([]Change, error) {
+	fields := strings.Split(strings.TrimSuffix(text, "\x00"), "\x00")
+	var changes []Change
+	for i := 0; i < len(fields) && fields[i] != ""; i += 2 {
+		rest := strings.TrimLeft(fields[i], ":")
+		parents, meta := len(fields[i])-len(rest), strings.Fields(rest)
+		if parents == 0 || len(meta) != 2*(parents+1)+1 || i+1 >= len(fields) {
+			return nil, fmt.Errorf("git diff-tree: a line that is not understood: %q", Escape(fields[i]))
+		}
+		changes = append(changes, Change{Status: meta[len(meta)-1][0], OldMode: meta[0], NewMode: meta[parents], Path: fields[i+1]})
+	}
+	return changes, nil
+}
+
 // parseRaw reads the raw format with -z: ":mode mode hash hash status" NUL path NUL [path NUL].
 func parseRaw(text string) ([]Change, error) {
 	fields := strings.Split(strings.TrimSuffix(text, "\x00"), "\x00")

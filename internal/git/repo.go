@@ -58,7 +58,8 @@ func (g *Git) Engine(ctx context.Context, dir string) (*Repo, error) {
 	defer unlock()
 	ready := filepath.Join(abs, readyFile)
 	if _, err := os.Stat(ready); err == nil {
-		return r, r.sweep()
+		r.sweep()
+		return r, nil
 	}
 	if err := r.create(ctx); err != nil {
 		return nil, fmt.Errorf("engine's repository %s: %w", abs, err)
@@ -67,10 +68,13 @@ func (g *Git) Engine(ctx context.Context, dir string) (*Repo, error) {
 }
 
 // create may be called again on what an earlier, killed call left: git init is repeatable, and a
-// lock file here can only be ours, since the turn is held.
+// lock file here can only be ours, since the turn is held and nobody uses a repository that is
+// not ready.
 func (r *Repo) create(ctx context.Context) error {
-	if err := os.Remove(filepath.Join(r.gitDir, "config.lock")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	for _, name := range []string{"config.lock", "HEAD.lock"} {
+		if err := os.Remove(filepath.Join(r.gitDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	_, err := r.git.Run(ctx, Command{Args: []string{"init", "--quiet", "--bare", "--template=",
 		"--initial-branch=interlock", "--object-format=sha1", "--", r.gitDir}})
@@ -85,14 +89,15 @@ func (r *Repo) create(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes what killed imports left in quarantine, when no import runs.
-func (r *Repo) sweep() error {
-	unlock, err := tryFlock(r.Objects(), syscall.LOCK_EX)
+// sweep removes what killed imports left in quarantine, when no import runs. A git of a killed
+// import may still write there; what cannot be removed now is removed by a later call.
+func (r *Repo) sweep() {
+	unlock, err := tryFlock(r.imports(), syscall.LOCK_EX)
 	if unlock == nil || err != nil {
-		return err
+		return
 	}
 	defer unlock()
-	return os.RemoveAll(filepath.Join(r.gitDir, incoming))
+	_ = os.RemoveAll(filepath.Join(r.gitDir, incoming))
 }
 
 // Dir is the absolute path of the repository.
@@ -125,8 +130,12 @@ func (r *Repo) turn(ctx context.Context) (unlock func(), err error) {
 }
 
 func (r *Repo) importing(ctx context.Context, how int) (unlock func(), err error) {
-	return flock(ctx, r.Objects(), how)
+	return flock(ctx, r.imports(), how)
 }
+
+// imports is the directory whose lock imports share. It must be one that no sandbox shows: a lock
+// needs no right to write, so an agent could hold one on the objects that it borrows.
+func (r *Repo) imports() string { return filepath.Join(r.gitDir, "refs") }
 
 // flock takes a kernel lock on a directory and waits for it as long as ctx lasts.
 func flock(ctx context.Context, dir string, how int) (unlock func(), err error) {

@@ -114,8 +114,13 @@ func (r *Run) refused(e Refused) error {
 }
 
 func (r *Run) held(e Event) error {
-	if re, ok := e.(Renewed); ok {
-		return r.take(re.Claim)
+	switch e := e.(type) {
+	case Renewed:
+		return r.take(e.Claim)
+	case TakenOver:
+		if e.Path != "" {
+			r.RepoPath = e.Path
+		}
 	}
 	return nil
 }
@@ -147,7 +152,7 @@ func (r *Run) reconfigured(e Reconfigured) error {
 		return nil
 	}
 	same := slices.Equal(e.Plan.Checks, r.Plan.Checks) && e.Plan.AllowNoTests == r.Plan.AllowNoTests &&
-		e.Plan.Lane == r.Plan.Lane
+		e.Plan.Lane == r.Plan.Lane && e.Plan.Sandbox == r.Plan.Sandbox
 	r.Plan = e.Plan
 	// A verdict of other checks says nothing, and another lane has other effects.
 	if !same {
@@ -331,8 +336,11 @@ func (r *Run) parked(e ParkedBecause) error {
 	claimed := r.claimSettled()
 	r.State, r.Reason, r.Next, r.Exit, r.Precond = Parked, e.Reason, e.Next, e.Exit, e.Precond
 	r.Effects, r.Running = nil, false
+	if e.Say == "" {
+		e.Say = e.Reason
+	}
 	if !e.Silent {
-		r.withdraw(claimed, "parked", e.Reason)
+		r.withdraw(claimed, "parked", e.Say)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type Refused struct {
 type TakenOver struct {
 	From  Holder `json:"from"`
 	Proof string `json:"proof"` // how the death was proved, or that the lease expired
+	Path  string `json:"path"`  // where the repository is found now
 }
 
 // Reconfigured: the operator typed other settings for a run that is still live.
@@ -88,6 +89,7 @@ type ParkedBecause struct {
 	Next    string `json:"next"`
 	Exit    int    `json:"exit"`
 	Precond string `json:"precond"`
+	Say     string `json:"say,omitempty"`    // what the forge is told; "" is the reason itself
 	Silent  bool   `json:"silent,omitempty"` // nothing may be written to the forge any more
 }
 

@@ -49,8 +49,9 @@ type Holder struct {
 	Installation string `json:"installation"` // one state directory
 	Host         string `json:"host"`
 	PID          int    `json:"pid"`
-	Start        uint64 `json:"start"` // field 22 of /proc/PID/stat: clock ticks since boot
-	Boot         string `json:"boot"`  // /proc/sys/kernel/random/boot_id
+	Namespace    string `json:"namespace"` // its pid namespace: elsewhere a missing pid proves nothing
+	Start        uint64 `json:"start"`     // field 22 of /proc/PID/stat: clock ticks since boot
+	Boot         string `json:"boot"`      // /proc/sys/kernel/random/boot_id
 }
 
 // Lease is a time-bounded right to act on a key. Times are store time (see store.Clock).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,6 +107,7 @@ func (f *Forge) closing(ctx context.Context, n int64) ([]git.Update, error) {
 		return nil, err
 	}
 	doc.Issue.State, doc.Issue.Updated = closed, now()
+	doc.Issue.Labels = slices.DeleteFunc(doc.Issue.Labels, func(l string) bool { return strings.HasPrefix(l, forge.LabelPrefix) })
 	hash, err := f.write(ctx, issueFile, doc, e.hash, fmt.Sprintf("issue %d: closed, its change is merged", n))
 	if err != nil {
 		return nil, err

@@ -71,6 +71,9 @@ func (e *DamagedError) Error() string {
 		e.Ref, e.Hash, e.Why, quote(e.Dir), e.Ref, e.Hash, e.Hash)
 }
 
+// Unwrap makes it a forge.ErrDamaged.
+func (e *DamagedError) Unwrap() error { return forge.ErrDamaged }
+
 // encode returns the document as it is kept, ErrInvalid when it has grown too big.
 func encode(doc any) ([]byte, error) {
 	var b bytes.Buffer

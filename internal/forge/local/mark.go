@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"interlock/internal/forge"
 )
@@ -41,6 +42,9 @@ func setMark(doc *issueDoc, m forge.Mark, label string) (changed bool, err error
 	if add(&doc.Issue.Assignees, m.Login) {
 		mark.AddedLogin, changed = true, true
 	}
+	if stand(doc, label) {
+		changed = true
+	}
 	if add(&doc.Issue.Labels, label) {
 		mark.AddedLabel, changed = true, true
 	}
@@ -62,9 +66,24 @@ func (f *Forge) ClearMark(ctx context.Context, n int64, nonce, then string) erro
 	}
 	_, err = f.edit(ctx, n, "mark off", func(doc *issueDoc) (bool, error) {
 		changed := clearMark(doc, nonce)
+		changed = stand(doc, label) || changed
 		return add(&doc.Issue.Labels, label) || changed, nil
 	})
 	return err
+}
+
+// stand takes off the labels of ours that another one, which is to come, makes untrue. Those of
+// marks that are there stay: they are for their holder to take off.
+func stand(doc *issueDoc, label string) bool {
+	if !strings.HasPrefix(label, forge.LabelPrefix) {
+		return false
+	}
+	before := len(doc.Issue.Labels)
+	doc.Issue.Labels = slices.DeleteFunc(doc.Issue.Labels, func(have string) bool {
+		return have != label && strings.HasPrefix(have, forge.LabelPrefix) &&
+			!slices.ContainsFunc(doc.Marks, func(d markDoc) bool { return d.Label == have })
+	})
+	return len(doc.Issue.Labels) != before
 }
 
 // clearMark takes off what the mark added. What another mark needs as well is left to that one:
