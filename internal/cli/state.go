@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +14,7 @@ import (
 	"interlock/internal/store"
 	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
+	"interlock/internal/view"
 )
 
 func (a *app) stateCommand() *cobra.Command {
@@ -65,7 +65,7 @@ copy was put in its place, from which number on fences are handed out, and which
 		if a.json {
 			return text.JSON(a.env.Stdout, r)
 		}
-		_, err = fmt.Fprint(a.env.Stdout, reportText(r))
+		_, err = io.WriteString(a.env.Stdout, view.State(r))
 		return err
 	})
 	a.jsonFlag(c, "print the report as one JSON object")
@@ -79,25 +79,6 @@ func restorable(err error) error {
 	}
 	return &refusal{run.ExitUnfit, err.Error(), "the files were left as they are; branches and issues are in their repositories",
 		"interlock state restore FILE"}
-}
-
-func reportText(r sqlite.Report) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "whole: %s\n", text.Line(r.Path))
-	fmt.Fprintf(&b, "  size      %d bytes, log %d bytes\n", r.Bytes, r.LogBytes)
-	fmt.Fprintf(&b, "  version   %d\n  runs      %d\n", r.Version, r.Runs)
-	fmt.Fprintf(&b, "  fences    up to %d; every new one is above %d\n", r.Fence, r.Above)
-	fmt.Fprintf(&b, "  epoch     %s\n  install   %s\n", text.Line(r.Epoch), text.Line(r.Installation))
-	if r.Raised != "" {
-		fmt.Fprintf(&b, "  raised    %s\n", text.Line(r.Raised))
-	}
-	for _, c := range r.Copies {
-		fmt.Fprintf(&b, "  kept      %s\n", text.Line(c))
-	}
-	for _, w := range r.Warnings {
-		fmt.Fprintf(&b, "  warning   %s\n", text.Line(w))
-	}
-	return b.String()
 }
 
 func (a *app) stateBackupCommand() *cobra.Command {
@@ -172,19 +153,9 @@ copy was made is looked for before it is done again.`,
 		if a.json {
 			return text.JSON(a.env.Stdout, done)
 		}
-		return a.tellRestored(dir, done)
+		_, err = io.WriteString(a.env.Stdout, view.Restored(done))
+		return err
 	})
 	a.jsonFlag(c, "print what was done as one JSON object")
 	return c
-}
-
-func (a *app) tellRestored(dir string, done sqlite.Restored) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "restored %s from %s\n", text.Line(filepath.Clean(dir)), text.Line(done.From))
-	if done.Kept != "" {
-		fmt.Fprintf(&b, "  kept      %s\n", text.Line(done.Kept))
-	}
-	fmt.Fprintf(&b, "  raised    %s\n", text.Line(done.Raised))
-	_, err := fmt.Fprint(a.env.Stdout, b.String())
-	return err
 }

@@ -93,24 +93,17 @@ func verify(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// Restored says what Restore did.
-type Restored struct {
-	From   string `json:"from"`   // the copy
-	Kept   string `json:"kept"`   // where the database is that was there before; "" if there was none
-	Raised string `json:"raised"` // what was done so that no fence is handed out twice
-}
-
 // Restore puts a copy in the place of the database. The copy is read as a whole first, and stays.
 // The database that is there is kept beside. It returns store.ErrBusy when any process has the
 // state open, and store.ErrDamaged or store.ErrNewer when the copy cannot serve; then nothing has
 // changed. The fences of the restored database are above all that were ever handed out in dir, and
 // its leases are void.
-func Restore(ctx context.Context, dir, file string, opts Options) (Restored, error) {
+func Restore(ctx context.Context, dir, file string, opts Options) (store.Restored, error) {
 	s, err := prepare(dir, &opts)
 	if err != nil {
-		return Restored{}, err
+		return store.Restored{}, err
 	}
-	done := Restored{From: file}
+	done := store.Restored{From: file}
 	err = s.inTurn(ctx, func() error {
 		alone, err := s.presence.Enter(filepath.Dir(s.path))
 		if err != nil {
@@ -124,11 +117,11 @@ func Restore(ctx context.Context, dir, file string, opts Options) (Restored, err
 		return err
 	})
 	if err := errors.Join(fault(s.path, err), s.abandon()); err != nil {
-		return Restored{}, err
+		return store.Restored{}, err
 	}
 	// Whoever opens it first sees that it is another database, and raises its fences.
 	if s, err = Open(ctx, dir, opts); err != nil {
-		return Restored{}, err
+		return store.Restored{}, err
 	}
 	done.Raised = s.raised
 	return done, s.Close()

@@ -12,41 +12,25 @@ import (
 	"interlock/internal/store"
 )
 
-// Report is what Examine finds of a state that is whole.
-type Report struct {
-	Path         string   `json:"path"`
-	Bytes        int64    `json:"bytes"`     // of the database
-	LogBytes     int64    `json:"log_bytes"` // of its write-ahead log
-	Version      int      `json:"version"`   // how many migrations it has had
-	Installation string   `json:"installation"`
-	Epoch        string   `json:"epoch"`
-	Runs         int      `json:"runs"`
-	Fence        int64    `json:"fence"`    // the highest that was handed out, by this line of history
-	Above        int64    `json:"above"`    // every new fence is above this one
-	Raised       string   `json:"raised"`   // when and why fences were raised last; "" if never
-	Copies       []string `json:"copies"`   // databases kept before migrations and restores
-	Warnings     []string `json:"warnings"` // what is not wrong enough to refuse
-}
-
 // Examine reads the whole database and says what it is. It returns store.ErrDamaged when it is not
 // what was written.
-func (s *Store) Examine(ctx context.Context) (Report, error) {
+func (s *Store) Examine(ctx context.Context) (store.Report, error) {
 	if err := s.Check(ctx); err != nil {
-		return Report{}, err
+		return store.Report{}, err
 	}
-	r := Report{Path: s.path, Installation: s.installation, Copies: []string{}, Warnings: append([]string{}, s.warnings...)}
+	r := store.Report{Path: s.path, Installation: s.installation, Copies: []string{}, Warnings: append([]string{}, s.warnings...)}
 	err := s.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM runs), coalesce((SELECT max(fence) FROM fences), 0),
 		coalesce((SELECT value FROM facts WHERE name = 'raised'), ''), epoch, base FROM ledger`).
 		Scan(&r.Runs, &r.Fence, &r.Raised, &r.Epoch, &r.Above)
 	if err != nil {
-		return Report{}, fault(s.path, err)
+		return store.Report{}, fault(s.path, err)
 	}
 	if r.Version, err = version(ctx, s.read); err != nil {
-		return Report{}, fault(s.path, err)
+		return store.Report{}, fault(s.path, err)
 	}
 	info, err := os.Stat(s.path)
 	if err != nil {
-		return Report{}, damaged(s.path, err)
+		return store.Report{}, damaged(s.path, err)
 	}
 	r.Bytes = info.Size()
 	if info, err := os.Stat(s.path + "-wal"); err == nil {
