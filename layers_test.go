@@ -43,13 +43,14 @@ var layers = map[string]layer{
 	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
 
 	"internal/check": {level: 3, may: []string{"run", "git", "sandbox"}},
+	"internal/claim": {level: 3, may: []string{"run", "git", "sandbox", "text", "store", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "failpoint", "store", "forge", "agent", "check"}},
+	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "failpoint", "store", "forge", "agent", "check", "claim"}},
 
-	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "text"}},
+	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "claim", "text"}},
 	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "engine", "view", "doctor",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "claim", "engine", "view", "doctor",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

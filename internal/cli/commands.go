@@ -14,6 +14,7 @@ func (a *app) commands() []*cobra.Command {
 		a.logsCommand(),
 		a.cancelCommand(),
 		a.stateCommand(),
+		a.claimCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),
 	}

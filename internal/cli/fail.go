@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"interlock/internal/agent"
+	"interlock/internal/claim"
 	"interlock/internal/engine"
 	"interlock/internal/forge"
 	"interlock/internal/forge/local"
@@ -64,6 +65,7 @@ func explain(ctx context.Context, err error, args []string) problem {
 	var own *refusal
 	var stop *engine.Refusal
 	var accept *local.AcceptError
+	var broken *claim.RefusedError
 	var unfit *sandbox.UnfitError
 	switch {
 	case errors.As(err, &usage):
@@ -76,6 +78,8 @@ func explain(ctx context.Context, err error, args []string) problem {
 		return problem{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + text.QuoteAll(args)}
 	case errors.As(err, &accept):
 		return ofAccept(accept)
+	case errors.As(err, &broken):
+		return ofClaim(broken)
 	case errors.As(err, &unfit):
 		return problem{run.ExitUnfit, unfit.Reason, nothingChanged, unfit.Remedy}
 	}
@@ -89,6 +93,15 @@ func ofAccept(e *local.AcceptError) problem {
 		next = fmt.Sprintf("interlock change show %d", e.Change)
 	}
 	return problem{run.ExitRefused, fmt.Sprintf("change %d is not accepted: %s", e.Change, e.Why), nothingChanged, next}
+}
+
+// ofClaim is a claim that is not broken.
+func ofClaim(e *claim.RefusedError) problem {
+	exit := run.ExitRefused
+	if e.Held {
+		exit = run.ExitHeld
+	}
+	return problem{exit, e.What, nothingChanged, e.Next}
 }
 
 // ofEngine is a refusal of the engine, which has words of its own.

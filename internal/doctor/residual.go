@@ -16,7 +16,7 @@ var Residuals = []Residual{
 	{What: "a comment, label or change written by a process that was paused between its check and the write",
 		Bound: "one effect; git and the store are fenced", Tripwire: "a probe before each effect that is done again"},
 	{What: "claim refs can be forced or deleted by any writer of the repository",
-		Bound: "co-operating installations only", Tripwire: "a hash that is not our child is noticed before each effect"},
+		Bound: "co-operating installations only", Tripwire: "a hash that is not our child is noticed before each effect; a wiped one is restored by its holder"},
 	{What: "a state directory that is put back as a whole, with its state.floor, hands out fences again that it handed out before",
 		Bound: "this state directory; claims are in the repositories and are looked at before each effect", Tripwire: "a claim that is not ours, or not the last one we made"},
 	{What: "a bit that flips in the database while it is in use, or before it was closed properly, is found only where it breaks its structure",

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"interlock/internal/claim"
 	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
@@ -28,10 +29,8 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	if err := e.proposed(ctx, issue); err != nil {
 		return run.Run{}, err
 	}
-	if c, ok, err := e.claims.Read(ctx, issue); err != nil {
-		return run.Run{}, fmt.Errorf("read the claim of issue %d: %w", issue, err)
-	} else if ok && !c.Free() {
-		return run.Run{}, heldOnForge(issue, c)
+	if err := e.claims.Free(ctx, issue); err != nil {
+		return run.Run{}, heldOnForge(err)
 	}
 	if last != nil && last.Task.Digest == r.Task.Digest {
 		r.Spent = last.Spent // a new run never resets what was spent for the same text
@@ -79,7 +78,7 @@ func (e *Engine) warnDirty(ctx context.Context, r run.Run) {
 func (e *Engine) claimed(h *hold, r run.Run, base run.Base) (run.Run, error) {
 	r, err := h.apply(r, run.Claimed{
 		Base: base, Branch: fmt.Sprintf("interlock/issue-%d", r.Issue),
-		Claim: run.Claim{Ref: e.claims.Ref(r.Issue), Nonce: random(16)},
+		Claim: run.Claim{Ref: e.claims.Refs.Ref(r.Issue), Nonce: random(16)},
 	})
 	if err != nil {
 		return r, err
@@ -102,9 +101,14 @@ func inherit(r, last *run.Run, base run.Base) {
 	}
 }
 
-// heldOnForge says that the claim ref of an issue is another installation's.
-func heldOnForge(issue int64, c forge.Claim) *heldError {
-	return &heldError{issue: issue, by: fmt.Sprintf("%s of installation %s, by the claim %s", c.Holder, c.Installation, c.Ref), claim: c.Ref}
+// heldOnForge puts it into the words of a refusal that an issue is another installation's by its
+// claim; other errors are passed on.
+func heldOnForge(err error) error {
+	var held *claim.HeldError
+	if !errors.As(err, &held) {
+		return err
+	}
+	return &heldError{issue: held.Claim.Issue, by: held.By(), why: held.Why(), claim: held, err: err}
 }
 
 // draft is the run as it will be stored, with the frozen text of its issue.
@@ -129,8 +133,12 @@ func (e *Engine) openIssue(ctx context.Context, number int64) (forge.Issue, erro
 	list := "interlock issue list --repo " + text.Quote(e.RepoPath)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
+		what := fmt.Sprintf("there is no issue %d on %s", number, e.Forge.Name())
+		if e.claims.Seen(ctx, number) {
+			what += ", though it was claimed there before: it was removed, or its refs were wiped (git push --mirror from a clone does that)"
+		}
 		return is, &Refusal{
-			Exit: run.ExitRefused, What: fmt.Sprintf("there is no issue %d on %s", number, e.Forge.Name()),
+			Exit: run.ExitRefused, What: what,
 			Safe: "nothing was started", Next: list, NotStarted: true, Err: err,
 		}
 	case err != nil:
@@ -225,18 +233,18 @@ func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (lease run
 	h := held.Lease.Holder
 	alive, err := sandbox.Process{PID: h.PID, Start: h.Start, Boot: h.Boot}.Alive()
 	if err != nil || alive || h.Host != e.Holder.Host || h.Namespace != e.Holder.Namespace {
-		return lease, h, "", &heldError{issue: r.Issue, run: r.ID, by: holderName(h), err: held, why: e.elsewhere(h)}
+		return lease, h, "", &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(h), err: held, why: e.elsewhere(h)}
 	}
 	if proof, err = e.endSessions(ctx, r.ID); err != nil {
 		return lease, h, "", &heldError{
-			issue: r.Issue, run: r.ID, by: "a dead " + holderName(h), err: held,
+			issue: r.Issue, run: r.ID, by: "a dead " + claim.Holder(h), err: held,
 			why: fmt.Sprintf("its session cannot be proved dead yet (%v)", err),
 		}
 	}
-	proof = fmt.Sprintf("%s is dead (process id, start time, boot); %s", holderName(h), proof)
+	proof = fmt.Sprintf("%s is dead (process id, start time, boot); %s", claim.Holder(h), proof)
 	lease, err = e.Store.Acquire(ctx, e.Holder, key, run.LeaseTTL, held.Lease.Fence)
 	if errors.As(err, &held) {
-		err = &heldError{issue: r.Issue, run: r.ID, by: holderName(held.Lease.Holder), err: held}
+		err = &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(held.Lease.Holder), err: held}
 	}
 	return lease, h, proof, err
 }
@@ -256,7 +264,7 @@ func (e *Engine) heldBy(ctx context.Context, issue int64, runID string, err erro
 		if last, lerr := e.last(ctx, issue); lerr == nil && last != nil && last.State.Live() {
 			runID = last.ID
 		}
-		return &heldError{issue: issue, run: runID, by: holderName(held.Lease.Holder), err: err}
+		return &heldError{issue: issue, run: runID, by: claim.Holder(held.Lease.Holder), err: err}
 	}
 	if errors.Is(err, store.ErrDuplicate) {
 		return &heldError{issue: issue, by: "another run that has just begun", err: err}
@@ -302,6 +310,9 @@ func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from 
 	if err := e.proveGone(h, r, from); err != nil {
 		return r, err
 	}
+	if err := e.claims.Inherit(h.live, r); err != nil {
+		return r, err
+	}
 	if r, err = e.recover(h, r); err != nil || !r.State.Live() {
 		return r, err
 	}
@@ -344,7 +355,7 @@ func (e *Engine) proveGone(h *hold, r run.Run, from run.Holder) error {
 		if !slices.ContainsFunc(hist.Sessions, func(s store.Session) bool { return !s.Ended }) {
 			return nil
 		}
-		what, next = fmt.Sprintf("run %s: its last holder was %s; %s", r.ID, holderName(from), why), "type the command there"
+		what, next = fmt.Sprintf("run %s: its last holder was %s; %s", r.ID, claim.Holder(from), why), "type the command there"
 	}
 	return &Refusal{
 		Exit: run.ExitBusy, What: what, Safe: "nothing of it is imported while its tree may be alive", Next: next, Err: err,
@@ -357,7 +368,7 @@ func (e *Engine) reclaim(h *hold, r run.Run) (run.Run, error) {
 	if r.State == run.Claiming {
 		return r, nil // the claim effect itself probes
 	}
-	c, err := e.renew(h.live, r)
+	c, err := e.claims.Adopt(h.live, r)
 	if errors.Is(err, forge.ErrLost) {
 		return h.apply(r, e.claimLost(r, err.Error()))
 	}
@@ -365,48 +376,6 @@ func (e *Engine) reclaim(h *hold, r run.Run) (run.Run, error) {
 		return r, fmt.Errorf("verify the claim of issue %d: %w", r.Issue, err)
 	}
 	return h.apply(r, run.Renewed{Claim: c})
-}
-
-// renew puts a new commit on the run's claim, if it is still ours; else forge.ErrLost.
-func (e *Engine) renew(ctx context.Context, r run.Run) (run.Claim, error) {
-	c, err := e.mine(ctx, r)
-	if err != nil {
-		return run.Claim{}, err
-	}
-	c, err = e.claims.Renew(ctx, c, holderName(e.Holder))
-	return claimOf(c), err
-}
-
-// mine returns the run's claim as it is on the forge now, if it is ours; else forge.ErrLost. A
-// ref that was wiped is restored, and that is said.
-func (e *Engine) mine(ctx context.Context, r run.Run) (forge.Claim, error) {
-	known := forge.Claim{
-		Issue: r.Issue, Ref: r.Claim.Ref, Hash: r.Claim.Hash, Nonce: r.Claim.Nonce, Generation: r.Claim.Generation,
-		Installation: e.Holder.Installation,
-	}
-	c, ok, err := e.claims.Read(ctx, r.Issue)
-	if err != nil {
-		return c, fmt.Errorf("read the claim: %w", err)
-	}
-	if !ok {
-		if c, err = e.claims.Restore(ctx, known, holderName(e.Holder)); err == nil {
-			e.say(r, "claim", "%s had been deleted on the forge; it was restored", r.Claim.Ref)
-		}
-		return c, err
-	}
-	if c.Nonce != r.Claim.Nonce || c.Installation != e.Holder.Installation || c.Released {
-		return c, fmt.Errorf("%w: it is held by %s of installation %s, generation %d", forge.ErrLost, c.Holder, c.Installation, c.Generation)
-	}
-	if known.Hash != "" && known.Hash != c.Hash {
-		if ok, err := e.repo.IsAncestor(ctx, known.Hash, c.Hash); err != nil || !ok {
-			return c, fmt.Errorf("%w: it was moved to %s, which does not follow ours (%v)", forge.ErrLost, c.Hash, err)
-		}
-	}
-	return c, nil
-}
-
-func claimOf(c forge.Claim) run.Claim {
-	return run.Claim{Ref: c.Ref, Hash: c.Hash, Nonce: c.Nonce, Generation: c.Generation}
 }
 
 func samePlan(a, b run.Plan) bool {

@@ -89,7 +89,7 @@ func (e *Engine) underClaim(h *hold, r run.Run, f run.Effect) (run.Event, error)
 	if f.Kind == run.EffectClaim || f.Kind == run.EffectRelease {
 		return nil, nil // these look themselves
 	}
-	_, err := e.mine(h.effects, r)
+	_, err := e.claims.Mine(h.effects, r)
 	switch {
 	case !errors.Is(err, forge.ErrLost):
 		return nil, err
@@ -140,18 +140,15 @@ func (e *Engine) do(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 }
 
 func (e *Engine) doClaim(h *hold, r run.Run, f run.Effect) (run.Event, error) {
-	c, err := e.claims.Take(h.effects, r.Issue, r.Claim.Nonce, holderName(e.Holder))
-	var held *forge.HeldError
-	if errors.As(err, &held) {
-		h.heldBy = heldOnForge(r.Issue, held.Claim)
+	c, err := e.claims.Take(h.effects, r)
+	if errors.As(heldOnForge(err), &h.heldBy) {
 		return run.Refused{Reason: h.heldBy.Error()}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	h.claimed = e.Clock.Now()
-	claim := claimOf(c)
-	return run.Settled{Key: f.Key, Claim: &claim}, nil
+	return run.Settled{Key: f.Key, Claim: &c}, nil
 }
 
 func (e *Engine) doMark(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
@@ -160,6 +157,9 @@ func (e *Engine) doMark(ctx context.Context, r run.Run, f run.Effect) (run.Event
 		return nil, err
 	} else if c != nil {
 		return run.CanceledBy{Reason: fmt.Sprintf("change %d for the issue was opened while it was being claimed", c.Number)}, nil
+	}
+	if err := e.claims.Unmark(ctx, r); gone(err) != nil {
+		return nil, fmt.Errorf("take off the mark of the holder before: %w", err)
 	}
 	err := e.Forge.SetMark(ctx, r.Issue, forge.Mark{
 		Nonce: r.Claim.Nonce, Login: e.Login, Label: labelWorking,
@@ -259,15 +259,12 @@ func (e *Engine) doUnmark(ctx context.Context, r run.Run, f run.Effect) (run.Eve
 
 // doRelease gives the claim ref back. A claim that is not ours any more needs no release.
 func (e *Engine) doRelease(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
-	c, ok, err := e.claims.Read(ctx, r.Issue)
+	settled, err := e.claims.Release(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || c.Nonce != r.Claim.Nonce || c.Installation != e.Holder.Installation || c.Released {
+	if settled {
 		return run.Settled{Key: f.Key, Found: true, Note: "nothing of ours to release"}, nil
-	}
-	if err := e.claims.Release(ctx, c); err != nil && !errors.Is(err, forge.ErrLost) {
-		return nil, err
 	}
 	return run.Settled{Key: f.Key}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"interlock/internal/agent"
+	"interlock/internal/claim"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -55,7 +56,7 @@ type Notice struct {
 type Engine struct {
 	Config
 	repo   *git.Repo
-	claims *forge.Claims
+	claims *claim.Keeper
 	tools  []sandbox.Mount
 	path   string
 }
@@ -71,8 +72,13 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	if e.Notify == nil {
 		e.Notify = func(Notice) {}
 	}
-	e.claims = &forge.Claims{
-		Repo: repo, Remote: c.Forge.Remote(), Installation: c.Holder.Installation, Now: c.Clock.Wall, Git: c.Git,
+	e.claims = &claim.Keeper{
+		Refs: &forge.Claims{
+			Repo: repo, Remote: c.Forge.Remote(), Installation: c.Holder.Installation, Process: claim.Process(c.Holder),
+			Now: c.Clock.Wall, Git: c.Git,
+		},
+		Watch: claim.Watch{Dir: filepath.Join(c.State, "claims", strings.TrimSuffix(name, ".git")), Clock: c.Clock},
+		Store: c.Store, Forge: c.Forge, Repo: c.RepoKey, Self: c.Holder, Say: e.say,
 	}
 	e.tools, e.path = sandbox.Toolchains(ctx, c.Env)
 	return e, nil
@@ -81,15 +87,15 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 // Repo returns the engine's own repository.
 func (e *Engine) Repo() *git.Repo { return e.repo }
 
+// Claims returns what this installation knows and does about the repository's claims.
+func (e *Engine) Claims() *claim.Keeper { return e.claims }
+
 func (e *Engine) say(r run.Run, kind, format string, args ...any) {
 	e.Notify(Notice{
 		At: e.Clock.Wall(), Run: r.ID, Issue: r.Issue, Kind: kind, Attempt: r.Attempt,
 		Text: fmt.Sprintf(format, args...),
 	})
 }
-
-// holderName is how a holder is shown to people.
-func holderName(h run.Holder) string { return fmt.Sprintf("process %d on %s", h.PID, h.Host) }
 
 // random returns n random bytes as hex digits.
 func random(n int) string {

@@ -244,7 +244,7 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 // renewClaim writes the next commit of the claim while a long step runs. Only the certainty that
 // the claim is somebody else's ends the step; an answer that is missing is asked for again.
 func (e *Engine) renewClaim(h *hold, r *run.Run) error {
-	c, err := e.renew(h.live, *r)
+	c, err := e.claims.Renew(h.live, *r)
 	if errors.Is(err, forge.ErrLost) {
 		h.lose(err)
 	}

@@ -31,7 +31,7 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 		}
 	}
 	failpoint.Here("before-push")
-	mine, err := e.mine(ctx, r)
+	mine, err := e.claims.Mine(ctx, r)
 	if errors.Is(err, forge.ErrLost) {
 		return e.claimLost(r, err.Error()), nil
 	}
@@ -39,7 +39,7 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 		return nil, err
 	}
 	update := git.Update{Ref: "refs/heads/" + branch, New: r.Head.Hash, Old: old}
-	claim, report, err := e.claims.PushWith(ctx, mine, holderName(e.Holder), update)
+	c, report, err := e.claims.PushWith(ctx, mine, update)
 	if err != nil {
 		return e.notPushed(r, branch, err)
 	}
@@ -48,7 +48,6 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 		e.say(r, "remote", "%s", report.Remote)
 	}
 	e.say(r, "pushed", "branch %s at %.12s", branch, r.Head.Hash)
-	c := claimOf(claim)
 	return run.Settled{Key: f.Key, Claim: &c, Branch: branch, Found: old == r.Head.Hash}, nil
 }
 

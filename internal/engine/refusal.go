@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"interlock/internal/claim"
 	"interlock/internal/forge"
 	"interlock/internal/run"
 	"interlock/internal/store"
@@ -34,9 +35,9 @@ func (r *Refusal) Unwrap() error { return r.Err }
 type heldError struct {
 	issue int64
 	run   string
-	by    string // for people
-	claim string // the claim ref, when another installation holds it
-	why   string // "" or why a dead holder's place cannot be taken yet
+	by    string           // for people
+	claim *claim.HeldError // when another installation holds it by its claim
+	why   string           // "" or why a dead holder's place cannot be taken yet
 	err   error
 }
 
@@ -53,6 +54,14 @@ func (h *heldError) Error() string {
 
 func (h *heldError) Unwrap() error { return h.err }
 
+// every is how often what is held is looked at again: a look at a forge costs more.
+func (h *heldError) every() time.Duration {
+	if h.claim != nil {
+		return 8 * waitEvery
+	}
+	return waitEvery
+}
+
 func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
 	what := h.Error()
 	if waited > 0 {
@@ -62,8 +71,8 @@ func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
 	if h.run != "" {
 		next = "interlock show " + h.run
 	}
-	if h.claim != "" {
-		next = fmt.Sprintf("wait, or if that installation is gone for good: git -C %s update-ref -d %s", text.Quote(repo), h.claim)
+	if h.claim != nil { // or, if that installation is gone for good, claim break, which show prints
+		next = fmt.Sprintf("interlock claim show %d --repo %s", h.issue, text.Quote(repo))
 	}
 	return &Refusal{Exit: run.ExitHeld, What: what, Safe: "nothing was started", Next: next, NotStarted: true, Err: h}
 }

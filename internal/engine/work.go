@@ -85,7 +85,7 @@ func (e *Engine) workIssue(ctx context.Context, t *task, issue int64) (run.Run, 
 		select {
 		case <-ctx.Done():
 			return r, e.interrupted(run.Run{})
-		case <-time.After(min(left, waitEvery)):
+		case <-time.After(min(left, held.every())):
 		}
 	}
 }

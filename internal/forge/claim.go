@@ -3,6 +3,7 @@ package forge
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrLost: the claim is not ours any more, or never was. Nothing was moved by the call that
@@ -23,6 +24,11 @@ type Claim struct {
 	// Damage says why the ref cannot be read as a claim; "" if it can. A damaged claim is held,
 	// by a writer nobody knows: it is never free.
 	Damage string `json:"damage,omitempty"`
+	// Process is who wrote this commit, in the writer's own form (Claims.Process); "" if not told.
+	Process string `json:"process,omitempty"`
+	// Wiped: the ref is gone from the remote. This is what was last seen there, and it was held:
+	// its holder is going to restore it, or it is abandoned.
+	Wiped bool `json:"wiped,omitempty"`
 }
 
 // Free reports whether the claim may be taken by anybody.
@@ -60,4 +66,17 @@ func (c Claim) who() string {
 		return "installation " + c.Installation
 	}
 	return c.Holder
+}
+
+// same reports whether both are one and the same commit in the same condition.
+func (c Claim) same(o Claim) bool {
+	return c.Hash == o.Hash && c.Wiped == o.Wiped && c.Damage == o.Damage
+}
+
+// space is the namespace that the claim's ref is in.
+func (c Claim) space() int {
+	if strings.HasPrefix(c.Ref, Namespaces[1]) {
+		return 1
+	}
+	return 0
 }

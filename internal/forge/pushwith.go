@@ -20,17 +20,17 @@ func (c *Claims) PushWith(ctx context.Context, cl Claim, holder string, branch g
 	if !strings.HasPrefix(branch.Ref, "refs/heads/") || branch.New == "" {
 		return Claim{}, git.PushReport{}, fmt.Errorf("push %q: %w: not a branch and a commit", branch.Ref, ErrInvalid)
 	}
-	return c.advance(ctx, cl, holder, &branch)
+	return c.advance(ctx, cl, holder, &branch, false)
 }
 
 // advance puts a child on our claim, together with the branch if there is one.
-func (c *Claims) advance(ctx context.Context, cl Claim, holder string, branch *git.Update) (Claim, git.PushReport, error) {
+func (c *Claims) advance(ctx context.Context, cl Claim, holder string, branch *git.Update, adopt bool) (Claim, git.PushReport, error) {
 	var next Claim
 	var report git.PushReport
 	var last error
 	for try := range claimTries {
 		pause(ctx, try)
-		cur, at, err := c.survey(ctx, cl, branch)
+		cur, at, err := c.both(ctx, cl, branch, adopt)
 		if err != nil {
 			if !errors.Is(err, ErrLost) {
 				err = afterPush(last, err)
@@ -48,12 +48,13 @@ func (c *Claims) advance(ctx context.Context, cl Claim, holder string, branch *g
 			}
 			updates = append(updates, *branch)
 		}
-		next, err = c.child(ctx, cl.Issue, cur, cl.Nonce, holder, stateHeld)
+		next, err = c.child(ctx, cur, Claim{}, cl.Nonce, holder, stateHeld)
 		if err != nil {
 			return Claim{}, report, err
 		}
 		report, last = c.push(ctx, append(updates, update(next, cur.Hash))...)
 		if last == nil {
+			c.note(ctx, next)
 			return next, report, nil
 		}
 		if !again(last) {
@@ -63,31 +64,22 @@ func (c *Claims) advance(ctx context.Context, cl Claim, holder string, branch *g
 	return Claim{}, report, fmt.Errorf("push the claim of issue %d: %w", cl.Issue, last)
 }
 
-// survey reads claim and branch in one go: the claim must be ours and held. It returns it as it
+// both reads claim and branch in one go: the claim must be ours and held. It returns it as it
 // is now and the commit of the branch, "" if it is absent.
-func (c *Claims) survey(ctx context.Context, cl Claim, branch *git.Update) (Claim, string, error) {
-	patterns := []string{c.Ref(cl.Issue)}
+func (c *Claims) both(ctx context.Context, cl Claim, branch *git.Update, adopt bool) (Claim, string, error) {
+	var also []string
 	if branch != nil {
-		patterns = append(patterns, branch.Ref)
+		also = []string{branch.Ref}
 	}
-	refs, err := c.remote(ctx, patterns...)
+	s, err := c.survey(ctx, cl.Issue, also...)
 	if err != nil {
 		return Claim{}, "", err
 	}
-	cur, there, err := c.look(ctx, cl.Issue, refs[patterns[0]])
-	if err != nil {
-		return Claim{}, "", err
+	cur, err := c.mine(ctx, s, cl, adopt)
+	if err != nil || branch == nil {
+		return cur, "", err
 	}
-	if err := c.lost(ctx, cl, cur, there); err != nil {
-		return Claim{}, "", err
-	}
-	if cur.Released {
-		return Claim{}, "", &LostError{Issue: cl.Issue, Claim: cur, Why: "it was given back"}
-	}
-	if branch == nil {
-		return cur, "", nil
-	}
-	return cur, refs[branch.Ref], nil
+	return cur, s.refs[branch.Ref], nil
 }
 
 func place(hash string) string {

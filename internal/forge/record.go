@@ -33,7 +33,16 @@ type record struct {
 	Generation   int64  `json:"generation"`
 	State        string `json:"state"`
 	Time         string `json:"time"` // for people; nothing is decided by it
-	ID           string `json:"id"`
+	ID           string `json:"id"`   // random, after the process that wrote it and a slash if that is told
+}
+
+// by returns the process that wrote the record, "" if that is not told.
+func (r record) by() string {
+	by, _, ok := strings.Cut(r.ID, "/")
+	if !ok || !token(by) {
+		return ""
+	}
+	return by
 }
 
 // message returns the commit message.

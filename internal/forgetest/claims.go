@@ -171,8 +171,10 @@ func claimForced(t *testing.T, r *room) {
 		if !errors.Is(err, forge.ErrLost) {
 			t.Errorf("%s: push: %v", name, err)
 		}
-		if err := c.Release(r.ctx, second); !errors.Is(err, forge.ErrLost) {
-			t.Errorf("%s: release: %v", name, err)
+		if now != "" {
+			if err := c.Release(r.ctx, second); !errors.Is(err, forge.ErrLost) {
+				t.Errorf("%s: release: %v", name, err)
+			}
 		}
 		refs := r.refs(first.Ref, "refs/heads/work")
 		if refs[first.Ref] != now || refs["refs/heads/work"] != "" {
@@ -183,6 +185,11 @@ func claimForced(t *testing.T, r *room) {
 	lost("moved back", first.Hash, "does not descend")
 	r.force(c.Repo, first.Ref, "")
 	lost("deleted", "", "is gone")
+	r.must(c.Release(r.ctx, second)) // others would wait for what they have seen held
+	if got, _, err := r.claims("there").Read(r.ctx, 1); err != nil || !got.Free() || got.Generation != 3 {
+		t.Errorf("given back after the ref was wiped: %+v, %v", got, err)
+	}
+	r.force(c.Repo, first.Ref, "")
 	other, err := r.claims("there").Take(r.ctx, 1, "other", "host 2")
 	r.must(err)
 	lost("taken by others", other.Hash, "claimed by host 2, generation 1")

@@ -18,6 +18,10 @@ const (
 
 	ClaimTTL   = 10 * time.Minute
 	ClaimRenew = 4 * time.Minute
+	// ClaimMargin is for the delays of a forge. ClaimAbandoned is how long a claim has to be seen
+	// unmoved, on one's own clock, before it may be taken over.
+	ClaimMargin    = time.Minute
+	ClaimAbandoned = ClaimTTL*3/2 + ClaimMargin
 
 	LogBytes  = 64 << 20
 	PackBytes = 512 << 20
@@ -39,8 +43,9 @@ var Defaults = []Default{
 	{"store lease", "30s, renewed each 10s, margin 3s", "a dead holder is noticed soon, a slow disk is not a death"},
 	{"lock-delay", "15s", "after a death that could not be proved, before the next grant"},
 	{"forge claim", "10m, renewed each 4m", "a push is dear; other installations wait longer"},
+	{"abandoned claim", "16m", "of another installation, seen unmoved for 1.5 times 10m, and 1m: taken over"},
 	{"log per session", "64 MiB", "what an agent prints beyond it is counted and dropped"},
 	{"pack per import", "512 MiB", "what an agent may add to the repository at once"},
-	{"--wait", "0s", "an issue that is held is refused at once"},
+	{"--wait", "0s", "an issue that is held is refused at once; 20m outlasts an abandoned claim"},
 	{"network", "host", "agents need their model, checks their registries"},
 }
