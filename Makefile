@@ -10,7 +10,7 @@ help: ## list the targets
 build: ## build the static binary into ./bin
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
 
-tools: ## install bubblewrap and a C compiler where that can be done, else say what is missing
+tools: ## install bubblewrap, strace and a C compiler where that can be done, else say what is missing
 	@./.ci/tools
 
 check: tools fmt vet house test race resume ## everything below: what has to be green before a commit

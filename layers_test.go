@@ -22,11 +22,12 @@ type layer struct {
 
 // layers is the one place where it is written down who may import whom.
 var layers = map[string]layer{
-	"internal/run":     {level: 0},
-	"internal/git":     {level: 0},
-	"internal/scope":   {level: 0},
-	"internal/text":    {level: 0},
-	"internal/sandbox": {level: 0, may: []string{"sandbox/seccomp", "sandbox/cgroup", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
+	"internal/run":      {level: 0},
+	"internal/git":      {level: 0},
+	"internal/scope":    {level: 0},
+	"internal/text":     {level: 0},
+	"internal/statedir": {level: 0, may: []string{"golang.org/x/sys"}},
+	"internal/sandbox":  {level: 0, may: []string{"sandbox/seccomp", "sandbox/cgroup", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 	// Parts of the sandbox; only it imports them.
 	"internal/sandbox/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},
 	"internal/sandbox/cgroup":  {level: 0, may: []string{"golang.org/x/sys"}},
@@ -37,7 +38,7 @@ var layers = map[string]layer{
 	"internal/forge": {level: 1, may: []string{"run", "git"}},
 	"internal/agent": {level: 1, may: []string{"run", "sandbox"}},
 
-	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "golang.org/x/sys", "modernc.org/sqlite"}},
+	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "golang.org/x/sys", "modernc.org/sqlite"}},
 	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run"}},
 	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
 

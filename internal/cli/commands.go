@@ -13,6 +13,7 @@ func (a *app) commands() []*cobra.Command {
 		a.showCommand(),
 		a.logsCommand(),
 		a.cancelCommand(),
+		a.stateCommand(),
 		a.claimCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),

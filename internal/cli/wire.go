@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
 	"interlock/internal/store/sqlite"
+	"interlock/internal/text"
 )
 
 // findGit returns the git program; it is looked for once.
@@ -49,13 +51,24 @@ func (a *app) forge(ctx context.Context, repo string) (*local.Forge, error) {
 	return local.Open(ctx, g, a.path(repo))
 }
 
-// openStore opens the store in the state directory.
+// openStore opens the store in the state directory. Whoever finds that it was put back says so.
 func (a *app) openStore(ctx context.Context) (*sqlite.Store, error) {
 	dir, err := a.stateDir()
 	if err != nil {
 		return nil, err
 	}
-	return sqlite.Open(ctx, dir, sqlite.Options{})
+	s, err := sqlite.Open(ctx, dir, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if raised := s.Raised(); raised != "" && !a.json {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if _, err := fmt.Fprintf(a.env.Stderr, "interlock: warning: %s\n", text.Line(raised)); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
 }
 
 // examineState opens the state directory, which is the one way to know that it can be worked with.
@@ -93,17 +106,13 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 	if err != nil {
 		return nil, err
 	}
-	clock, err := sqlite.SystemClock()
-	if err != nil {
-		return nil, err
-	}
 	holder, err := holder(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	at := f.Location()
 	return engine.New(ctx, engine.Config{
-		State: dir, Store: s, Clock: clock, Git: a.git, Forge: f, RepoKey: at.Key, RepoPath: a.path(repo),
+		State: dir, Store: s, Clock: s.Clock(), Git: a.git, Forge: f, RepoKey: at.Key, RepoPath: a.path(repo),
 		Worktree: at.Worktree, Facts: sandbox.Inspect(ctx), Env: a.env.Environ, Holder: holder, Login: "interlock",
 		Notify: a.progress(),
 		Runtime: func(line string) agent.Runtime {

@@ -31,7 +31,7 @@ func aRun(id string, issue int64) run.Run {
 	return run.Run{ID: id, Repo: "repo", Issue: issue, State: run.Queued}
 }
 
-// alter runs statements on a closed database.
+// alter runs statements on a database whose last user was killed: one that was closed is sealed.
 func alter(t *testing.T, database string, statements ...string) {
 	t.Helper()
 	db, err := sqlite.Raw(database)
@@ -41,6 +41,9 @@ func alter(t *testing.T, database string, statements ...string) {
 		must(t, err)
 	}
 	must(t, db.Close())
+	if dir := filepath.Dir(database); filepath.Base(database) == sqlite.DatabaseName {
+		must(t, sqlite.Unseal(dir))
+	}
 }
 
 func TestNewerDatabase(t *testing.T) {

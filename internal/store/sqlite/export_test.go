@@ -3,7 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"path/filepath"
+	"time"
 
+	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
 
@@ -16,19 +19,74 @@ const (
 // Migrations is how many there are.
 var Migrations = len(migrations)
 
+// MigrationList is the list itself.
+var MigrationList = migrations
+
+// The bounds that tests try.
+const (
+	BatchMost = batchMost
+	FenceStep = fenceStep
+	FenceLeap = fenceLeap
+	FloorName = floorName
+)
+
+// SetLogMost sets the size above which the log is cut back. Before the first write only.
+func (s *Store) SetLogMost(n int64) { s.logMost = n }
+
+// FloorWrites is the count of write transactions in the floor, and whether it is sealed.
+func FloorWrites(dir string) (writes int64, sealed bool, err error) {
+	f, _, err := (&Store{path: filepath.Join(dir, databaseName)}).readFloor()
+	return f.Writes, f.Sealed, err
+}
+
+// StoreTime is the instant at which a write would act now.
+func (s *Store) StoreTime(ctx context.Context) (now time.Duration, err error) {
+	err = s.submit(ctx, func(t *txn) error {
+		now = t.now
+		return nil
+	})
+	return now, err
+}
+
+// SubmitSQL queues a write that runs statements, and fails with err afterwards.
+func (s *Store) SubmitSQL(ctx context.Context, before func(), err error, statements ...string) error {
+	return s.submit(ctx, func(t *txn) error {
+		if before != nil {
+			before()
+		}
+		for _, q := range statements {
+			if _, err := t.exec(q); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
 // Raw opens a database beside the driver.
 func Raw(path string) (*sql.DB, error) { return connect(path, 1, "") }
 
 // Migrate brings a raw database through a list of migrations, in its turn.
 func Migrate(ctx context.Context, path string, list []string) error {
-	s := &Store{path: path, turn: &turn{path: path + ".lock"}}
+	s := &Store{path: path, turn: &statedir.Turn{Path: path + ".lock"}}
 	db, err := connect(path, 1, "")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	defer s.turn.close()
+	defer s.turn.Close()
 	return s.inTurn(ctx, func() error { return fault(path, migrate(ctx, db, path, list)) })
+}
+
+// Unseal makes a closed state look as a kill would have left it.
+func Unseal(dir string) error {
+	s := &Store{path: filepath.Join(dir, databaseName)}
+	f, found, err := s.readFloor()
+	if err != nil || !found {
+		return err
+	}
+	f.Sealed, f.Digest = false, ""
+	return s.writeFloor(f)
 }
 
 // WriterExec runs a statement on the connection that writes.

@@ -3,11 +3,13 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
+	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
 
@@ -32,6 +34,23 @@ func fault(path string, err error) error {
 		return fmt.Errorf("%w: %s was not changed; close what has it open and type the command again: %w", store.ErrBusy, path, err)
 	}
 	return fmt.Errorf("state %s: %w", path, err)
+}
+
+// isFull reports whether SQLite found no room.
+func isFull(err error) bool {
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok && e.Code()&0xff == lib.SQLITE_FULL
+}
+
+// ofDirectory gives an error of statedir its meaning.
+func ofDirectory(err error) error {
+	if _, unfit := errors.AsType[*statedir.UnfitError](err); unfit {
+		return fmt.Errorf("%w: %w", store.ErrUnfit, err)
+	}
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return unwritable(p.Path, err)
+	}
+	return err
 }
 
 // unwritable says that a file or directory of the state cannot be written.

@@ -116,16 +116,19 @@ func (t *txn) scanGrant(g *grant, key string) (bool, error) {
 var errNone = errors.New("no row")
 
 // give grants the key with the next fence. Fences live in a row of their own that outlives every
-// lease, so they rise for ever.
+// lease, and start above what was ever handed out before this database came, so they rise for ever.
 func give(t *txn, h run.Holder, key string, ttl time.Duration) (run.Lease, error) {
 	identity, err := json.Marshal(h)
 	if err != nil {
 		return run.Lease{}, err
 	}
 	var fence int64
-	_, err = t.scan([]any{&fence}, `INSERT INTO fences (key, fence) VALUES (?, 1)
-		ON CONFLICT (key) DO UPDATE SET fence = fence + 1 RETURNING fence`, key)
+	_, err = t.scan([]any{&fence}, `INSERT INTO fences (key, fence) VALUES (?1, ?2 + 1)
+		ON CONFLICT (key) DO UPDATE SET fence = max(fence, ?2) + 1 RETURNING fence`, key, t.ledger.base)
 	if err != nil {
+		return run.Lease{}, err
+	}
+	if err := t.reserve(fence); err != nil {
 		return run.Lease{}, err
 	}
 	l := run.Lease{Key: key, Holder: h, Fence: run.Fence(fence), Granted: t.now, Expires: t.now + ttl}

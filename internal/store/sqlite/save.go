@@ -93,19 +93,21 @@ func (s *Store) Save(ctx context.Context, l run.Lease, next run.Run, events ...r
 		return run.Run{}, errors.New("an event is nil")
 	}
 	next.Effects = slices.Clone(next.Effects)
+	var saved run.Run
 	err := s.submit(ctx, func(t *txn) error {
-		if err := t.updateRun(l, &next); err != nil {
+		saved = next
+		if err := t.updateRun(l, &saved); err != nil {
 			return err
 		}
-		if err := t.appendEvents(next.ID, events); err != nil {
+		if err := t.appendEvents(saved.ID, events); err != nil {
 			return err
 		}
-		return t.reconcile(&next, events)
+		return t.reconcile(&saved, events)
 	})
 	if err != nil {
 		return run.Run{}, err
 	}
-	return next, nil
+	return saved, nil
 }
 
 // updateRun writes the row if the lease holds and nobody saved in between. The fence and the

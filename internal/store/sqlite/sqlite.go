@@ -1,7 +1,7 @@
 // Package sqlite keeps the store in one SQLite database in a state directory of this machine. All
-// writes of a process go through one goroutine, one transaction per operation, and the processes
-// take turns by a kernel lock. It never decides what a run does next, and it never opens a
-// database that is damaged, newer, or somewhere a lease cannot be kept.
+// writes of a process go through one goroutine, which puts whatever is queued into one transaction,
+// and the processes take turns by a kernel lock. It never decides what a run does next, and it
+// never opens a database that is damaged, newer, or somewhere a lease cannot be kept.
 package sqlite
 
 import (
@@ -16,9 +16,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	driver "modernc.org/sqlite"
 
+	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
 
@@ -42,7 +44,7 @@ const readers = 4
 // Options adjust Open. The zero value is right outside of tests.
 type Options struct {
 	Clock         store.Clock            // nil: SystemClock
-	Statfs        Statfs                 // nil: statfs(2)
+	Statfs        statedir.Statfs        // nil: statfs(2)
 	TimeNamespace func() (string, error) // nil: /proc/self/ns/time
 }
 
@@ -53,14 +55,26 @@ type Store struct {
 	clock        store.Clock
 	warnings     []string
 	installation string
+	namespace    string  // of time, that this process is in
 	write        *sql.DB // one connection, used by the writer goroutine only
 	read         *sql.DB
-	turn         *turn
+	turn         *statedir.Turn
+	presence     statedir.Presence
 	queue        chan *operation
 	stop         chan struct{}
 	stopped      chan struct{}
 	closing      sync.Once
 	closed       error
+
+	ahead atomic.Int64 // store time minus CLOCK_BOOTTIME, in nanoseconds
+
+	// Of the writer goroutine, and of Open and Close before and after it.
+	epoch    string // the line of history that was opened
+	seen     int64  // write transactions of the database, as last seen
+	unsealed bool   // the floor says that the database is in use
+	raised   string // what was done about a database that was put back, "" if it was not
+	logMost  int64  // size of the log in bytes above which it is cut back
+	logNext  int64  // no attempt before it has come to this size
 }
 
 var (
@@ -71,66 +85,93 @@ var (
 // Open opens the state directory dir, and makes it when it is not there. It returns
 // store.ErrUnfit, store.ErrNewer, store.ErrDamaged or store.ErrFull; then nothing has changed.
 func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrUnfit, err)
-	}
-	if opts.Statfs == nil {
-		opts.Statfs = statfs
-	}
-	if opts.TimeNamespace == nil {
-		opts.TimeNamespace = timeNamespace
-	}
-	if opts.Clock == nil {
-		if opts.Clock, err = SystemClock(); err != nil {
-			return nil, err
-		}
-	}
-	warning, err := checkFilesystem(dir, opts.Statfs)
+	s, err := prepare(dir, &opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareDirectory(dir); err != nil {
-		return nil, err
-	}
-	s := &Store{
-		path:    filepath.Join(dir, databaseName),
-		clock:   opts.Clock,
-		turn:    &turn{path: filepath.Join(dir, lockName)},
-		queue:   make(chan *operation),
-		stop:    make(chan struct{}),
-		stopped: make(chan struct{}),
-	}
-	if warning != "" {
-		s.warnings = append(s.warnings, warning)
-	}
-	if err := s.open(ctx, opts); err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(fault(s.path, err), s.abandon())
 	}
 	go s.serve()
 	return s, nil
 }
 
-// open brings the database into being and checks it before anything is written to it.
-func (s *Store) open(ctx context.Context, opts Options) error {
+// prepare makes the state directory fit. Nothing in it is read or written yet.
+func prepare(dir string, opts *Options) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrUnfit, err)
+	}
+	if opts.Statfs == nil {
+		opts.Statfs = statedir.SystemStatfs
+	}
+	if opts.TimeNamespace == nil {
+		opts.TimeNamespace = statedir.TimeNamespace
+	}
+	if opts.Clock == nil {
+		if opts.Clock, err = SystemClock(); err != nil {
+			return nil, err
+		}
+	}
+	warning, err := statedir.CheckFilesystem(dir, opts.Statfs)
+	if err == nil {
+		err = statedir.Prepare(dir, databaseName)
+	}
+	if err != nil {
+		return nil, ofDirectory(err)
+	}
+	s := &Store{
+		path:    filepath.Join(dir, databaseName),
+		clock:   opts.Clock,
+		turn:    &statedir.Turn{Path: filepath.Join(dir, lockName)},
+		queue:   make(chan *operation),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+		logMost: logMost,
+	}
+	if warning != "" {
+		s.warnings = append(s.warnings, warning)
+	}
+	s.namespace, err = opts.TimeNamespace()
+	if err != nil {
+		return nil, fmt.Errorf("%w: the time namespace cannot be read, so leases cannot be compared; mount /proc: %w", store.ErrUnfit, err)
+	}
+	return s, nil
+}
+
+// open brings the database into being and checks it before anything is written to it. Who is alone
+// does all in one turn. Otherwise others have it open: reading it as a whole would make them wait.
+func (s *Store) open(ctx context.Context) error {
 	// An open-file-description lock does not vanish when some other descriptor of the same file
 	// is closed. Where it is not to be had, SQLite falls back to the other kind by itself.
 	_, _ = driver.OFDLocking(true)
-	if err := s.inTurn(ctx, func() error { return s.create(ctx) }); err != nil {
+	var alone bool
+	err := s.inTurn(ctx, func() (err error) {
+		if alone, err = s.presence.Enter(filepath.Dir(s.path)); err != nil {
+			return ofDirectory(err)
+		}
+		if err := s.create(ctx); err != nil || !alone {
+			return err
+		}
+		changed, err := s.changedSinceSealed()
+		if err == nil {
+			err = s.inspect(ctx)
+		}
+		if err == nil {
+			err = s.take(ctx, true, changed)
+		}
+		return errors.Join(err, s.presence.Share())
+	})
+	if err != nil {
 		return err
 	}
-	var err error
-	if s.write, err = connect(s.path, 1, ""); err != nil {
-		return err
-	}
-	if err := inspect(ctx, s.write, s.path); err != nil {
-		return err
-	}
-	if err := s.inTurn(ctx, func() error { return s.adopt(ctx, opts.TimeNamespace) }); err != nil {
-		return err
-	}
-	if s.identity, err = os.Stat(s.path); err != nil {
-		return err
+	if !alone {
+		if err := s.inspect(ctx); err != nil {
+			return err
+		}
+		if err := s.inTurn(ctx, func() error { return s.take(ctx, false, false) }); err != nil {
+			return err
+		}
 	}
 	if s.read, err = connect(s.path, readers, "query_only(1)"); err != nil {
 		return err
@@ -138,15 +179,32 @@ func (s *Store) open(ctx context.Context, opts Options) error {
 	return s.read.QueryRowContext(ctx, "SELECT value FROM facts WHERE name = 'installation'").Scan(&s.installation)
 }
 
-// inTurn runs f while this process has the turn to write. Only before the writer goroutine runs.
-func (s *Store) inTurn(ctx context.Context, f func() error) error {
-	if err := s.turn.take(ctx.Done()); err != nil {
-		if errors.Is(err, errStopped) {
-			return ctx.Err()
-		}
+// take brings the database up to date and makes it ours to write.
+func (s *Store) take(ctx context.Context, alone, changed bool) (err error) {
+	if s.identity, err = os.Stat(s.path); err != nil {
 		return err
 	}
-	defer s.turn.give()
+	if err := useLog(ctx, s.write, s.path); err != nil {
+		return err
+	}
+	if err := s.keepBefore(ctx); err != nil {
+		return err
+	}
+	if err := migrate(ctx, s.write, s.path, migrations); err != nil {
+		return err
+	}
+	return s.adopt(ctx, alone, changed)
+}
+
+// inTurn runs f while this process has the turn to write. Only before the writer goroutine runs.
+func (s *Store) inTurn(ctx context.Context, f func() error) error {
+	if err := s.turn.Take(ctx.Done()); err != nil {
+		if errors.Is(err, statedir.ErrStopped) {
+			return ctx.Err()
+		}
+		return ofDirectory(err)
+	}
+	defer s.turn.Give()
 	return f()
 }
 
@@ -179,7 +237,7 @@ func (s *Store) create(ctx context.Context) error {
 	if err := os.Rename(fresh, s.path); err != nil {
 		return err
 	}
-	return syncDirectory(filepath.Dir(s.path))
+	return statedir.SyncDirectory(filepath.Dir(s.path))
 }
 
 // checkFile refuses what cannot be the database before SQLite sees it.
@@ -202,13 +260,8 @@ func fill(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	var mode string
-	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+	if err := useLog(ctx, db, path); err != nil {
 		return err
-	}
-	if mode != "wal" {
-		return fmt.Errorf("%w: %s cannot have a write-ahead log (journal mode %q); name a local directory with --state-dir",
-			store.ErrUnfit, path, mode)
 	}
 	if err := migrate(ctx, db, path, migrations); err != nil {
 		return err
@@ -219,27 +272,48 @@ func fill(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// inspect reads enough of a database to know that it is ours, whole, and not newer. It writes
-// nothing.
-func inspect(ctx context.Context, db *sql.DB, path string) error {
+// useLog makes the database keep a write-ahead log. A copy that was put back may not have one.
+func useLog(ctx context.Context, db *sql.DB, path string) error {
+	var mode string
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("%w: %s cannot have a write-ahead log (journal mode %q); name a local directory with --state-dir",
+			store.ErrUnfit, path, mode)
+	}
+	return nil
+}
+
+// inspect opens the connection that writes, and reads enough of the database to know that it is
+// ours, whole, and not newer. It writes nothing.
+func (s *Store) inspect(ctx context.Context) (err error) {
+	if s.write, err = connect(s.path, 1, ""); err != nil {
+		return err
+	}
+	if err := identify(ctx, s.write, s.path); err != nil {
+		return err
+	}
+	if info, err := os.Stat(s.path); err != nil || info.Size() > checkBytes {
+		return err
+	}
+	return integrity(ctx, s.write, s.path, "quick_check(1)")
+}
+
+// identify wants a database to be ours and not newer than this program.
+func identify(ctx context.Context, q querier, path string) error {
 	var app int
-	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
+	if err := q.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
 		return err
 	}
 	if app != application {
 		return damaged(path, errors.New("it belongs to another program"))
 	}
-	have, err := version(ctx, db)
+	have, err := version(ctx, q)
 	if err != nil {
 		return err
 	}
-	if err := checkVersion(path, have, len(migrations)); err != nil {
-		return err
-	}
-	if info, err := os.Stat(path); err != nil || info.Size() > checkBytes {
-		return err
-	}
-	return integrity(ctx, db, path, "quick_check(1)")
+	return checkVersion(path, have, len(migrations))
 }
 
 // integrity asks SQLite whether the database is whole.
@@ -263,40 +337,6 @@ func (s *Store) Check(ctx context.Context) error {
 	}
 	err = integrity(ctx, db, s.path, "integrity_check(1)")
 	return fault(s.path, errors.Join(err, db.Close()))
-}
-
-// adopt migrates the database and makes sure that its leases are timed by one clock: the first
-// opener in a boot decides the time namespace.
-func (s *Store) adopt(ctx context.Context, namespace func() (string, error)) error {
-	if err := migrate(ctx, s.write, s.path, migrations); err != nil {
-		return err
-	}
-	ns, err := namespace()
-	if err != nil {
-		return fmt.Errorf("%w: the time namespace cannot be read, so leases cannot be compared; mount /proc: %w", store.ErrUnfit, err)
-	}
-	here := s.clock.Boot() + " " + ns
-	tx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	var there string
-	err = tx.QueryRowContext(ctx, "SELECT value FROM facts WHERE name = 'time'").Scan(&there)
-	switch {
-	case err == nil && there == here:
-		return nil
-	case err == nil && len(there) > len(s.clock.Boot()) && there[:len(s.clock.Boot())+1] == s.clock.Boot()+" ":
-		return fmt.Errorf("%w: %s is used in this boot by processes of time namespace %s, this one is in %s, where the clock of leases may "+
-			"differ; nothing was changed; start outside of the time namespace (without unshare --time) or name another --state-dir",
-			store.ErrUnfit, s.path, there[len(s.clock.Boot())+1:], ns)
-	case err != nil && !errors.Is(err, sql.ErrNoRows):
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO facts (name, value) VALUES ('time', ?)", here); err != nil {
-		return err
-	}
-	return tx.Commit()
 }
 
 // connect opens a pool on a database that is there. Every connection syncs fully at each commit:
@@ -323,13 +363,11 @@ func connect(path string, most int, pragma string) (*sql.DB, error) {
 	return db, nil
 }
 
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func pragmaTimeout(ms int) string { return fmt.Sprintf("PRAGMA busy_timeout = %d", ms) }
+
+// Raised says what was done when this Open found a database that is not the one that was in use
+// last, "" when it was.
+func (s *Store) Raised() string { return s.raised }
 
 // Warnings says what is not wrong enough to refuse, for people.
 func (s *Store) Warnings() []string { return append([]string(nil), s.warnings...) }
@@ -348,13 +386,17 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
+// abandon closes everything. What the seal cannot say is only lost time for the next to open.
 func (s *Store) abandon() error {
 	var errs []error
-	for _, db := range []*sql.DB{s.read, s.write} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
 	}
-	s.turn.close()
+	if s.write != nil {
+		_ = s.seal()
+		errs = append(errs, s.write.Close())
+	}
+	s.presence.Leave()
+	s.turn.Close()
 	return errors.Join(errs...)
 }

@@ -15,6 +15,15 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(openVariable); dir != "" {
 		os.Exit(openAndTell(dir))
 	}
+	if dir := os.Getenv(fairVariable); dir != "" {
+		os.Exit(writeAndTell(dir, os.Stdin, os.Stdout))
+	}
+	if dir := os.Getenv(killVariable); dir != "" {
+		os.Exit(grantAndDie(dir))
+	}
+	if dir := os.Getenv(powerVariable); dir != "" {
+		os.Exit(workAndTell(dir))
+	}
 	storetest.Main(m, func(ctx context.Context, place string, clock store.Clock) (store.Store, error) {
 		return sqlite.Open(ctx, place, sqlite.Options{Clock: clock})
 	})

@@ -1,12 +1,15 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"interlock/internal/statedir"
 )
 
 // An operation is queued, then taken by the writer or withdrawn by its caller, never both.
@@ -19,22 +22,32 @@ const (
 type operation struct {
 	do    func(*txn) error
 	state atomic.Int32
+	err   error
 	done  chan error
 }
 
-// txn is one write transaction and the instant it acts at. The instant is read after the turn was
-// had: waiting for it may take longer than a lease lives.
+// The bounds of one turn: after so many operations, or so much time, the other processes get theirs.
+const (
+	batchMost = 256
+	batchTime = 50 * time.Millisecond
+)
+
+// txn is one write transaction. now and wall are those of the operation that is being done.
 type txn struct {
 	*sql.Tx
-	ctx  context.Context
-	now  time.Duration
-	boot string
-	wall time.Time
+	ctx    context.Context
+	s      *Store
+	ledger ledger // as it will be when this commits
+	moved  bool   // the ledger has to be written though no operation changed anything
+	before int64  // total_changes at the beginning
+	now    time.Duration
+	boot   string
+	wall   time.Time
 }
 
 // submit queues one write and waits for its outcome. A caller whose ctx ends first gets ctx.Err()
 // and the write will not be done, unless it was taken already: then its outcome is returned. An
-// error in do rolls everything back.
+// error in do undoes what do has written and nothing else. do may run more than once.
 func (s *Store) submit(ctx context.Context, do func(*txn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -64,54 +77,106 @@ func (s *Store) serve() {
 	for {
 		select {
 		case op := <-s.queue:
-			op.done <- fault(s.path, s.perform(op))
+			s.round(op)
 		case <-s.stop:
 			return
 		}
 	}
 }
 
-// perform does one operation in its turn, in one transaction.
-func (s *Store) perform(op *operation) error {
-	if err := s.turn.take(s.stop); err != nil {
-		if errors.Is(err, errStopped) {
-			return errClosed
+// round does one turn: the first operation and whatever else is queued by then, in one transaction.
+// Nobody is answered before that is on disk, also who was refused: the refusal may stand on what a
+// neighbour wrote.
+func (s *Store) round(first *operation) {
+	if err := s.turn.Take(s.stop); err != nil {
+		if errors.Is(err, statedir.ErrStopped) {
+			err = errClosed
 		}
-		return err
+		first.done <- ofDirectory(err)
+		return
 	}
-	defer s.turn.give()
-	if !op.state.CompareAndSwap(queued, taken) {
-		return nil // its caller has gone, and nobody reads this
+	defer s.turn.Give()
+	ops, err := s.transact(s.gather(first))
+	if err != nil && len(ops) > 1 && undone(err) {
+		s.oneByOne(ops)
+		err = nil
 	}
-	if err := s.check(); err != nil {
-		return err
+	for _, op := range ops {
+		op.done <- fault(s.path, cmp.Or(err, op.err))
 	}
-	// The caller's context ends here: what was taken is finished, so that its outcome is known.
-	ctx := context.Background()
-	tx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	t := &txn{Tx: tx, ctx: ctx, now: s.clock.Now(), boot: s.clock.Boot(), wall: s.clock.Wall().UTC().Round(0)}
-	if err := s.within(t, op.do); err != nil {
-		// After some failures SQLite has rolled back by itself and says so here. A rollback that
-		// truly failed makes the next begin fail.
-		_ = tx.Rollback()
-		return err
-	}
-	return tx.Commit()
+	s.trim()
 }
 
-func (s *Store) within(t *txn, do func(*txn) error) error {
-	have, err := version(t.ctx, t)
+// gather returns what hands out the operations of one turn: nil when it is over.
+func (s *Store) gather(first *operation) func() *operation {
+	begin, taking, n := time.Now(), first, 0
+	return func() *operation {
+		for {
+			if taking == nil {
+				if n >= batchMost || time.Since(begin) > batchTime {
+					return nil
+				}
+				select {
+				case taking = <-s.queue:
+				default:
+					return nil
+				}
+			}
+			op := taking
+			taking = nil
+			if op.state.CompareAndSwap(queued, taken) { // else its caller has gone
+				n++
+				return op
+			}
+		}
+	}
+}
+
+// transact does operations in one transaction, each with an outcome of its own. An error is that
+// of the transaction: then none was done, unless it is *uncertain.
+func (s *Store) transact(next func() *operation) ([]*operation, error) {
+	op := next()
+	if op == nil {
+		return nil, nil
+	}
+	ops := []*operation{op}
+	if err := s.check(); err != nil {
+		return ops, err
+	}
+	// The callers' contexts end here: what was taken is finished, so that its outcome is known.
+	t, err := s.begin(context.Background())
 	if err != nil {
-		return err
+		return ops, err
 	}
-	// A newer program may have migrated the database while this one had it open.
-	if err := checkVersion(s.path, have, len(migrations)); err != nil {
-		return err
+	for ; op != nil; op = next() {
+		if op != ops[len(ops)-1] {
+			ops = append(ops, op)
+		}
+		if op.err, err = t.try(op.do); err != nil {
+			t.abandon()
+			return ops, err
+		}
 	}
-	return do(t)
+	return ops, t.conclude()
+}
+
+// oneByOne does operations again that were undone together, each in a transaction of its own, so
+// that what makes the whole fail (a disk on which one of them has no room) fails alone.
+func (s *Store) oneByOne(ops []*operation) {
+	for _, op := range ops {
+		once := op
+		_, err := s.transact(func() *operation {
+			defer func() { once = nil }()
+			return once
+		})
+		op.err = cmp.Or(err, op.err)
+	}
+}
+
+// undone reports whether nothing of a failed transaction can have been kept.
+func undone(err error) bool {
+	_, open := errors.AsType[*uncertain](err)
+	return !open || isFull(err)
 }
 
 // check makes sure that the database we have open is still the one that others find: two of them

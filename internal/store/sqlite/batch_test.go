@@ -1,0 +1,291 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"interlock/internal/run"
+	"interlock/internal/store"
+	"interlock/internal/store/sqlite"
+)
+
+// plug occupies the writer until it is pulled, so that what is queued meanwhile becomes one batch.
+func plug(t *testing.T, s *sqlite.Store) (pull func()) {
+	t.Helper()
+	started, finish, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	start := sync.OnceFunc(func() { close(started) }) // it may run once more
+	go func() {
+		done <- s.Submit(context.Background(), func() error {
+			start()
+			<-finish
+			return nil
+		})
+	}()
+	<-started
+	return sync.OnceFunc(func() {
+		close(finish)
+		<-done // it shares the fate of its batch
+	})
+}
+
+// queue starts a write and waits until it is in the queue.
+func queue(do func() error) <-chan error {
+	got := make(chan error, 1)
+	go func() { got <- do() }()
+	time.Sleep(10 * time.Millisecond) // the queue has no length to wait for; too early only makes two batches
+	return got
+}
+
+func note(n int) string {
+	return fmt.Sprintf("INSERT INTO facts (name, value) VALUES ('note %d', 'x')", n)
+}
+
+func notes(t *testing.T, dir string) (n int) {
+	t.Helper()
+	db, err := sqlite.Raw(filepath.Join(dir, sqlite.DatabaseName))
+	must(t, err)
+	defer db.Close()
+	must(t, db.QueryRow("SELECT count(*) FROM facts WHERE name LIKE 'note %'").Scan(&n))
+	return n
+}
+
+func writes(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	db, err := sqlite.Raw(filepath.Join(dir, sqlite.DatabaseName))
+	must(t, err)
+	defer db.Close()
+	must(t, db.QueryRow("SELECT writes FROM ledger").Scan(&n))
+	return n
+}
+
+// TestBatch: what is queued while a transaction runs is one transaction. An operation that fails
+// leaves nothing, and its neighbours are done; one whose caller has gone is not done.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir, nil)
+	pull := plug(t, s)
+	defer pull()
+	before := writes(t, dir)
+	refusal := errors.New("a refusal")
+	ctx, cancel := context.WithCancel(t.Context())
+	var good []<-chan error
+	bad := map[string]<-chan error{}
+	for n := range 10 {
+		good = append(good, queue(func() error { return s.SubmitSQL(t.Context(), nil, nil, note(n)) }))
+		switch n {
+		case 2:
+			bad["refused"] = queue(func() error { return s.SubmitSQL(t.Context(), nil, refusal, note(100), note(101)) })
+		case 5:
+			bad["no SQL"] = queue(func() error { return s.SubmitSQL(t.Context(), nil, nil, note(200), "no SQL") })
+		case 6:
+			bad["taken twice"] = queue(func() error { return s.SubmitSQL(t.Context(), nil, nil, note(300), note(0)) })
+		case 7:
+			bad["gone"] = queue(func() error { return s.SubmitSQL(ctx, nil, nil, note(400)) })
+		}
+	}
+	cancel()
+	if err := <-bad["gone"]; !errors.Is(err, context.Canceled) {
+		t.Errorf("who has gone was told %v", err)
+	}
+	pull()
+	for _, got := range good {
+		must(t, <-got)
+	}
+	if err := <-bad["refused"]; !errors.Is(err, refusal) {
+		t.Errorf("who was refused was told %v", err)
+	}
+	for _, what := range []string{"no SQL", "taken twice"} {
+		if err := <-bad[what]; err == nil {
+			t.Errorf("%s: done", what)
+		}
+	}
+	if n := notes(t, dir); n != 10 {
+		t.Errorf("%d notes were kept, want 10", n)
+	}
+	if n := writes(t, dir) - before; n != 1 {
+		t.Errorf("%d transactions were made of one queue, want 1", n)
+	}
+}
+
+// TestBatchBounds: a turn ends after so many operations, and after so much time: the process that
+// comes while it goes on has its turn next, or at the latest one turn later.
+func TestBatchBounds(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		operations int
+		each       time.Duration
+		most       int
+	}{
+		"count": {sqlite.BatchMost * 3, 0, sqlite.BatchMost*2 + 1},
+		"time":  {40, 10 * time.Millisecond, 20},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			if at := waitsFor(t, c.operations, c.each, false); at > c.most {
+				t.Errorf("the other process had its turn after %d of %d operations, want at most %d", at, c.operations, c.most)
+			}
+		})
+	}
+}
+
+// TestNextInLine: a process that waits for its turn has it next, however much is queued here.
+func TestNextInLine(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		if at := waitsFor(t, 2*sqlite.BatchMost, 0, true); at > 0 {
+			t.Errorf("the other process had its turn after %d operations that came later", at)
+		}
+	}
+}
+
+// waitsFor returns how many operations of one process are done before one of another process that
+// comes before them all, or as soon as the first is done.
+func waitsFor(t *testing.T, operations int, each time.Duration, before bool) (at int) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "state")
+	s, other := open(t, dir, nil), open(t, dir, nil)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var order []bool // true is the other process's
+	do := func(s *sqlite.Store, f func()) {
+		wg.Go(func() {
+			if err := s.Submit(t.Context(), func() error { f(); return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	add := func(others bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, others)
+	}
+	come := sync.OnceFunc(func() { do(other, func() { add(true) }) })
+	pull := plug(t, s)
+	defer pull()
+	if before {
+		come()
+	}
+	for range operations {
+		do(s, func() {
+			time.Sleep(each)
+			add(false)
+			come()
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	pull()
+	wg.Wait()
+	return slices.Index(order, true)
+}
+
+// TestBatchIsAnsweredWhenKept: nobody is told anything before the transaction is committed, also
+// who was refused because of what a neighbour wrote in it.
+func TestBatchIsAnsweredWhenKept(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir, nil)
+	pull := plug(t, s)
+	defer pull()
+	first := queue(func() error { return second(s.Acquire(t.Context(), run.Holder{ID: "a"}, "key", run.LeaseTTL, 0)) })
+	loser := queue(func() error { return second(s.Acquire(t.Context(), run.Holder{ID: "b"}, "key", run.LeaseTTL, 0)) })
+	// The last one makes the commit fail: its foreign key is checked then.
+	last := queue(func() error {
+		return s.SubmitSQL(t.Context(), nil, nil, "PRAGMA defer_foreign_keys = 1", "INSERT INTO cancels VALUES ('nobody', '', 0)")
+	})
+	pull()
+	for what, got := range map[string]<-chan error{"winner": first, "last": last} {
+		if err := <-got; err == nil {
+			t.Errorf("%s: was told that it is kept", what)
+		}
+	}
+	if _, held := errors.AsType[*store.HeldError](<-loser); held {
+		t.Error("the loser was told of a winner that is none")
+	}
+	if l, ok, err := s.Lease(t.Context(), "key"); ok || err != nil {
+		t.Errorf("a lease was kept: %v, %v", l, err)
+	}
+	must(t, second(s.Acquire(t.Context(), run.Holder{ID: "c"}, "key", run.LeaseTTL, 0)))
+}
+
+// TestBatchOnFullDatabase: an operation for which there is no room fails alone, though SQLite
+// undoes the whole transaction.
+func TestBatchOnFullDatabase(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir, nil)
+	must(t, s.WriterExec("PRAGMA max_page_count = 150"))
+	pull := plug(t, s)
+	defer pull()
+	big := fmt.Sprintf("INSERT INTO facts (name, value) VALUES ('big', '%s')", strings.Repeat("x", 1<<20))
+	a := queue(func() error { return s.SubmitSQL(t.Context(), nil, nil, note(1)) })
+	b := queue(func() error { return s.SubmitSQL(t.Context(), nil, nil, big) })
+	c := queue(func() error { return s.SubmitSQL(t.Context(), nil, nil, note(2)) })
+	pull()
+	must(t, <-a)
+	if err := <-b; !errors.Is(err, store.ErrFull) {
+		t.Errorf("got %v, want ErrFull", err)
+	}
+	must(t, <-c)
+	if n := notes(t, dir); n != 2 {
+		t.Errorf("%d notes were kept, want 2", n)
+	}
+}
+
+// TestLogIsBounded: readers that overlap at every instant do not keep the log from being cut back.
+func TestLogIsBounded(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	const most = 1 << 20
+	s := open(t, dir, nil)
+	s.SetLogMost(most)
+	l, r, err := s.Claim(t.Context(), run.Holder{ID: "h"}, aRun("r1", 1), run.LeaseTTL)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for i := range 3 {
+		db, err := sqlite.Raw(filepath.Join(dir, sqlite.DatabaseName))
+		must(t, err)
+		t.Cleanup(func() { db.Close() })
+		wg.Go(func() {
+			time.Sleep(time.Duration(i) * 7 * time.Millisecond)
+			for ctx.Err() == nil {
+				var n int
+				tx, err := db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+				if err != nil {
+					continue
+				}
+				if err := tx.QueryRow("SELECT count(*) FROM runs").Scan(&n); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(20 * time.Millisecond)
+				tx.Rollback()
+			}
+		})
+	}
+	var largest int64
+	big := strings.Repeat("x", 64<<10)
+	for range 150 {
+		r.Findings = big
+		r, err = s.Save(t.Context(), l, r, run.Failed{Findings: big})
+		must(t, err)
+		info, err := os.Stat(filepath.Join(dir, sqlite.DatabaseName+"-wal"))
+		must(t, err)
+		largest = max(largest, info.Size())
+	}
+	t.Logf("the log was %d KiB at most, its limit is %d KiB", largest>>10, most>>10)
+	if largest > 4*most {
+		t.Errorf("the log grew to %d bytes, its limit is %d", largest, most)
+	}
+}
