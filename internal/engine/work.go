@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"interlock/internal/agent"
@@ -57,6 +58,17 @@ func (e *Engine) prepare(ctx context.Context, req Request) (*task, error) {
 	}
 	if text := e.Facts.Unheld(limits(req.Plan, sandbox.Limits{})); text != "" {
 		e.Notify(Notice{At: e.Clock.Wall(), Issue: req.Issue, Kind: "weaker", Text: text})
+	}
+	if level != sandbox.None {
+		private := []string{e.State, e.RepoPath, e.Worktree}
+		for _, kv := range e.Env {
+			if home, ok := strings.CutPrefix(kv, "HOME="); ok {
+				private = append(private, home)
+			}
+		}
+		if err := sandbox.Exposed(level, e.tools, slices.DeleteFunc(private, func(p string) bool { return p == "" })...); err != nil {
+			return nil, err
+		}
 	}
 	t := &task{Request: req, agent: e.Runtime(req.Plan.Command)}
 	launch, err := t.agent.Prepare(ctx, req.Cwd, level)
