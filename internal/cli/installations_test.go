@@ -23,7 +23,7 @@ type engines struct {
 func (p *project) until(kills int, rnd *rand.Rand, deadline time.Time) engines {
 	e := engines{exits: map[int]int{}}
 	for time.Now().Before(deadline) {
-		cmd, out := p.command(nil, "run", "--repo", p.repo, "--next", "--command", "echo fixed > answer",
+		cmd, out := p.command(nil, "run", "--repo", p.repo, "--next", "--attempts", "30", "--command", "echo fixed > answer",
 			"--checks", "grep -qx fixed answer", "--sandbox", p.level)
 		if err := cmd.Start(); err != nil {
 			e.odd = append(e.odd, err.Error())

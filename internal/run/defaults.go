@@ -49,7 +49,7 @@ var Defaults = []Default{
 	{"abandoned claim", "16m", "of another installation, seen unmoved for 1.5 times 10m, and 1m: taken over"},
 	{"log per session", "64 MiB", "what an agent prints beyond it is counted and dropped"},
 	{"pack per import", "512 MiB", "what an agent may add to the repository at once"},
-	{"--max-tasks", "4096", "processes and threads of a session at once; a build needs hundreds, a fork storm is stopped"},
+	{"--max-tasks", "4096", "processes and threads of a session at once; a fork storm stops there"},
 	{"--max-memory", "75%", "of the machine's, per session; what is left keeps the machine alive"},
 	{"--wait", "0s", "an issue that is held is refused at once; 20m outlasts an abandoned claim"},
 	{"network", "host", "agents need their model, checks their registries"},
