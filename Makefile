@@ -2,7 +2,7 @@
 GO        ?= go
 TESTFLAGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help build tools check fmt vet house test race resume clean
+.PHONY: help build tools check fmt vet house test race resume crash clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -33,13 +33,16 @@ test: ## all tests
 race: ## the store, and a whole run through the engine, under the race detector (needs a C compiler)
 	@if command -v "$$($(GO) env CC)" >/dev/null; then \
 	  export CGO_ENABLED=1; set -ex; \
-	  $(GO) test $(TESTFLAGS) -vet=off -race ./internal/store/... ./internal/engine; \
+	  $(GO) test $(TESTFLAGS) -vet=off -race ./internal/store/... ./internal/claim; \
 	  $(GO) test $(TESTFLAGS) -vet=off -race -run TestScripts/work ./internal/cli; \
 	elif [ -n "$$INTERLOCK_CI" ]; then echo "race: no C compiler, and this is CI: failed"; exit 1; \
 	else echo "race: SKIPPED, there is no C compiler here (install gcc)"; fi
 
 resume: ## kill the engine at every failpoint and resume
-	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run TestResume -v ./internal/engine ./internal/cli
+	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run TestResume -v ./internal/cli
+
+crash: ## kill the engine before and after each effect and each save, and resume (a few minutes)
+	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -timeout 30m -run TestCrash -v ./internal/cli
 
 clean: ## remove what build left
 	rm -rf bin
