@@ -95,16 +95,18 @@ func (s *Store) round(first *operation) {
 		first.done <- ofDirectory(err)
 		return
 	}
-	defer s.turn.Give()
 	ops, err := s.transact(s.gather(first))
 	if err != nil && len(ops) > 1 && undone(err) {
 		s.oneByOne(ops)
 		err = nil
 	}
+	s.trim()
+	// The turn is given back before anybody is answered: a process that is stopped once it was told
+	// of its write must not keep all others from theirs.
+	s.turn.Give()
 	for _, op := range ops {
 		op.done <- fault(s.path, cmp.Or(err, op.err))
 	}
-	s.trim()
 }
 
 // gather returns what hands out the operations of one turn: nil when it is over.
