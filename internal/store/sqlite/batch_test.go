@@ -126,7 +126,8 @@ func TestBatchBounds(t *testing.T) {
 		each       time.Duration
 		most       int
 	}{
-		"count": {sqlite.BatchMost * 3, 0, sqlite.BatchMost*2 + 1},
+		// Each takes a moment, so that the other has time to come at all, and a turn is full before it is over.
+		"count": {sqlite.BatchMost * 3, 50 * time.Microsecond, sqlite.BatchMost*2 + 1},
 		"time":  {40, 10 * time.Millisecond, 20},
 	} {
 		t.Run(what, func(t *testing.T) {
