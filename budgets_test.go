@@ -20,9 +20,7 @@ const (
 // most it may be: an exception has a budget too.
 var exceptions = map[string]exception{
 	"lines of package internal/cli":     {2400, "one file for each command, and there are many; they wire and print, and decide nothing"},
-	"lines of package internal/engine":  {2600, "one driver of one state machine: claim, hold, session, import, check and effects move the same run under the same lease"},
 	"lines of package internal/sandbox": {2600, "one boundary: policy, confinement, supervision and proof of death share what no other package may see"},
-	"lines of package internal/git":     {2300, "one closed way to run git; its parts share the environment and the bounds"},
 }
 
 type exception struct {

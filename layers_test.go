@@ -42,18 +42,22 @@ var layers = map[string]layer{
 	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run"}},
 	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
 
+	"internal/lease":    {level: 2, may: []string{"run", "store", "failpoint"}},
+	"internal/snapshot": {level: 2, may: []string{"run", "git"}},
+
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
 
-	"internal/check": {level: 3, may: []string{"run", "git", "sandbox"}},
-	"internal/claim": {level: 3, may: []string{"run", "git", "sandbox", "text", "store", "forge"}},
+	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox"}},
+	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "store", "snapshot"}},
+	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox", "text", "store", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "failpoint", "store", "forge", "agent", "check", "claim"}},
+	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
 	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "claim", "text"}},
 	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "claim", "engine", "view", "doctor",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "check", "claim", "engine", "view", "doctor",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

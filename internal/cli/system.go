@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"time"
 
-	"interlock/internal/engine"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
+	"interlock/internal/snapshot"
 )
 
 // Reenter runs what Interlock starts its own binary for: supervisors and what runs inside the
@@ -19,7 +19,7 @@ func Reenter(args []string) (code int, handled bool) {
 	if code, handled := sandbox.Reenter(args); handled {
 		return code, true
 	}
-	return engine.Reenter(args)
+	return snapshot.Reenter(args)
 }
 
 // System is the environment of this process.

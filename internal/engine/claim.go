@@ -17,6 +17,7 @@ import (
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
 	"interlock/internal/text"
+	"interlock/internal/workspace"
 )
 
 // open begins a new run: it looks at the issue and the base, takes the lease together with the
@@ -50,12 +51,12 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	e.warnDirty(ctx, r)
 	start := e.Clock.Now()
 	failpoint.Here("before claim")
-	lease, r, err := e.Store.Claim(ctx, e.Holder, r, run.LeaseTTL)
+	l, r, err := e.Store.Claim(ctx, e.Holder, r, run.LeaseTTL)
 	failpoint.Here("after claim")
 	if err != nil {
 		return run.Run{}, e.heldBy(ctx, issue, "", err)
 	}
-	return e.driveUnder(ctx, t, r, lease, start, func(h *hold, r run.Run) (run.Run, error) {
+	return e.driveUnder(ctx, t, r, l, start, func(h *hold, r run.Run) (run.Run, error) {
 		return e.claimed(h, r, base)
 	})
 }
@@ -76,7 +77,7 @@ func (e *Engine) warnDirty(ctx context.Context, r run.Run) {
 
 // claimed saves the claim with its effects before anything is written to the forge.
 func (e *Engine) claimed(h *hold, r run.Run, base run.Base) (run.Run, error) {
-	r, err := h.apply(r, run.Claimed{
+	r, err := h.Apply(r, run.Claimed{
 		Base: base, Branch: fmt.Sprintf("interlock/issue-%d", r.Issue),
 		Claim: run.Claim{Ref: e.claims.Refs.Ref(r.Issue), Nonce: random(16)},
 	})
@@ -206,47 +207,47 @@ func (e *Engine) noBase(branch string, err error) error {
 func (e *Engine) resume(ctx context.Context, t *task, r run.Run) (run.Run, error) {
 	key := store.Key(r.Repo, r.Issue)
 	start := e.Clock.Now()
-	lease, from, proof, err := e.takeOver(ctx, key, r)
+	l, from, proof, err := e.takeOver(ctx, key, r)
 	if err != nil {
 		return r, err
 	}
 	if r, err = e.Store.Load(ctx, r.ID); err != nil { // it may have moved before the lease was ours
 		return r, err
 	}
-	return e.driveUnder(ctx, t, r, lease, start, func(h *hold, r run.Run) (run.Run, error) {
+	return e.driveUnder(ctx, t, r, l, start, func(h *hold, r run.Run) (run.Run, error) {
 		return e.reenter(ctx, h, t, r, from, proof)
 	})
 }
 
 // takeOver acquires the key of a run. A holder of this boot must be proved dead with all its
 // session trees, or its lease and the lock-delay must have run out.
-func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (lease run.Lease, from run.Holder, proof string, err error) {
+func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (l run.Lease, from run.Holder, proof string, err error) {
 	proof = "nobody held it"
 	if old, ok, err := e.Store.Controls().Lease(ctx, key); err == nil && ok {
 		from = old.Holder
 	}
-	lease, err = e.Store.Acquire(ctx, e.Holder, key, run.LeaseTTL, 0)
+	l, err = e.Store.Acquire(ctx, e.Holder, key, run.LeaseTTL, 0)
 	var held *store.HeldError
 	if !errors.As(err, &held) {
-		return lease, from, proof, err
+		return l, from, proof, err
 	}
 	h := held.Lease.Holder
 	alive, err := sandbox.Process{PID: h.PID, Start: h.Start, Boot: h.Boot}.Alive()
 	if err != nil || alive || h.Host != e.Holder.Host || h.Namespace != e.Holder.Namespace {
-		return lease, h, "", &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(h), err: held, why: e.elsewhere(h)}
+		return l, h, "", &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(h), err: held, why: e.elsewhere(h)}
 	}
 	if proof, err = e.endSessions(ctx, r.ID); err != nil {
-		return lease, h, "", &heldError{
+		return l, h, "", &heldError{
 			issue: r.Issue, run: r.ID, by: "a dead " + claim.Holder(h), err: held,
 			why: fmt.Sprintf("its session cannot be proved dead yet (%v)", err),
 		}
 	}
 	proof = fmt.Sprintf("%s is dead (process id, start time, boot); %s", claim.Holder(h), proof)
-	lease, err = e.Store.Acquire(ctx, e.Holder, key, run.LeaseTTL, held.Lease.Fence)
+	l, err = e.Store.Acquire(ctx, e.Holder, key, run.LeaseTTL, held.Lease.Fence)
 	if errors.As(err, &held) {
 		err = &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(held.Lease.Holder), err: held}
 	}
-	return lease, h, proof, err
+	return l, h, proof, err
 }
 
 // elsewhere says why the death of a holder cannot be looked at from here, "" if it can.
@@ -278,39 +279,22 @@ func (e *Engine) endSessions(ctx context.Context, runID string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	ended := 0
-	for _, s := range hist.Sessions {
-		if s.Ended {
-			continue
-		}
-		var id sandbox.Identity
-		if err := json.Unmarshal([]byte(s.Handle), &id); err != nil {
-			return "", fmt.Errorf("session %s: its record cannot be read: %w", s.ID, err)
-		}
-		if _, err := sandbox.End(ctx, id); err != nil {
-			return "", fmt.Errorf("session %s: %w", s.ID, err)
-		}
-		ended++
-	}
-	if ended == 0 {
-		return "no session of it was left", nil
-	}
-	return fmt.Sprintf("what was left of its session was ended and is proved gone (%d)", ended), nil
+	return workspace.EndSessions(ctx, hist.Sessions)
 }
 
 // reenter is what a new holder does first: it records the take-over, marks the sessions that
 // were proved gone, and brings in what the last one had committed.
 func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from run.Holder, proof string) (run.Run, error) {
-	h.within(10 * run.GitTotal)
+	h.Within(10 * run.GitTotal)
 	e.say(r, "resumed", "taking up run %s, which is %s; %s", r.ID, r.State, proof)
-	r, err := h.apply(r, run.TakenOver{From: from, Proof: proof, Path: e.RepoPath})
+	r, err := h.Apply(r, run.TakenOver{From: from, Proof: proof, Path: e.RepoPath})
 	if err != nil {
 		return r, err
 	}
 	if err := e.proveGone(h, r, from); err != nil {
 		return r, err
 	}
-	if err := e.claims.Inherit(h.live, r); err != nil {
+	if err := e.claims.Inherit(h.Live, r); err != nil {
 		return r, err
 	}
 	if r, err = e.recover(h, r); err != nil || !r.State.Live() {
@@ -323,7 +307,7 @@ func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from 
 		if r, err = e.adopt(h, r); err != nil {
 			return r, err
 		}
-		if r, err = h.apply(r, run.Reconfigured{Plan: t.Plan}); err != nil {
+		if r, err = h.Apply(r, run.Reconfigured{Plan: t.Plan}); err != nil {
 			return r, err
 		}
 		e.say(r, "reconfigured", "from here on with the options of this command, which are others than before")
@@ -342,13 +326,13 @@ func (e *Engine) reenter(ctx context.Context, h *hold, t *task, r run.Run, from 
 // cannot be done, nothing of the run is touched.
 func (e *Engine) proveGone(h *hold, r run.Run, from run.Holder) error {
 	why := e.elsewhere(from)
-	_, err := e.endSessions(h.live, r.ID)
+	_, err := e.endSessions(h.Live, r.ID)
 	if err == nil && (why == "" || from.ID == "") {
 		return nil
 	}
 	what, next := fmt.Sprintf("run %s: %v", r.ID, err), "interlock doctor; end what is left of the session by hand and restart the machine: without a cgroup nothing else proves its end"
 	if err == nil {
-		hist, herr := e.Store.History(h.live, r.ID)
+		hist, herr := e.Store.History(h.Live, r.ID)
 		if herr != nil {
 			return herr
 		}
@@ -368,14 +352,14 @@ func (e *Engine) reclaim(h *hold, r run.Run) (run.Run, error) {
 	if r.State == run.Claiming {
 		return r, nil // the claim effect itself probes
 	}
-	c, err := e.claims.Adopt(h.live, r)
+	c, err := e.claims.Adopt(h.Live, r)
 	if errors.Is(err, forge.ErrLost) {
-		return h.apply(r, e.claimLost(r, err.Error()))
+		return h.Apply(r, e.claimLost(r, err.Error()))
 	}
 	if err != nil {
 		return r, fmt.Errorf("verify the claim of issue %d: %w", r.Issue, err)
 	}
-	return h.apply(r, run.Renewed{Claim: c})
+	return h.Apply(r, run.Renewed{Claim: c})
 }
 
 func samePlan(a, b run.Plan) bool {

@@ -6,16 +6,22 @@ import (
 	"fmt"
 	"time"
 
-	"interlock/internal/failpoint"
 	"interlock/internal/forge"
+	"interlock/internal/lease"
 	"interlock/internal/run"
-	"interlock/internal/store"
 )
+
+// hold is the lease under which a run is driven, with what its driving goroutine knows beside it.
+type hold struct {
+	*lease.Hold
+	heldBy  *heldError    // who holds the issue on the forge, when that made this run end
+	claimed time.Duration // store time of the last renewal of the claim
+}
 
 // driveUnder drives a run under a lease that was just granted, and gives the lease back. begin is
 // done first, under the lease.
 func (e *Engine) driveUnder(ctx context.Context, t *task, r run.Run, l run.Lease, start time.Duration, begin func(*hold, run.Run) (run.Run, error)) (run.Run, error) {
-	h := e.newHold(ctx, r.ID, l, start)
+	h := &hold{Hold: lease.Keep(ctx, e.Store, e.Clock, r.ID, l, start), claimed: start}
 	r, err := begin(h, r)
 	if err == nil {
 		r, err = e.drive(ctx, h, t, r)
@@ -23,10 +29,10 @@ func (e *Engine) driveUnder(ctx context.Context, t *task, r run.Run, l run.Lease
 	if h.heldBy != nil && err == nil {
 		err = h.heldBy // somebody else was faster; that is no end of the issue
 	}
-	if cause := context.Cause(h.live); err != nil && cause != nil {
+	if cause := context.Cause(h.Live); err != nil && cause != nil {
 		err = cause // what ended the work, not what the work made of it
 	}
-	if cerr := h.close(ctx); cerr != nil && err == nil {
+	if cerr := h.Close(ctx); cerr != nil && err == nil {
 		err = fmt.Errorf("give the lease back: %w", cerr)
 	}
 	var held *heldError
@@ -56,7 +62,7 @@ func (e *Engine) drive(ctx context.Context, h *hold, t *task, r run.Run) (run.Ru
 
 // next does one thing: what a person asked for, an effect, or a step.
 func (e *Engine) next(ctx context.Context, h *hold, t *task, r run.Run) (run.Run, error) {
-	reason, asked, err := e.Store.Controls().Cancel(h.live, r.ID)
+	reason, asked, err := e.Store.Controls().Cancel(h.Live, r.ID)
 	if err != nil {
 		return r, fmt.Errorf("look for what people asked: %w", err)
 	}
@@ -66,7 +72,7 @@ func (e *Engine) next(ctx context.Context, h *hold, t *task, r run.Run) (run.Run
 		}
 	}
 	if ctx.Err() != nil && (r.State.Live() || len(r.Effects) == 0) {
-		return r, errInterrupted
+		return r, lease.ErrInterrupted
 	}
 	if len(r.Effects) > 0 {
 		return e.settle(h, r, r.Effects[0])
@@ -90,7 +96,7 @@ func (e *Engine) cancelNow(h *hold, r run.Run, reason string) (done bool, next r
 		return false, r, err
 	}
 	if len(r.Effects) > 0 && r.Effects[0].Kind == run.EffectPropose {
-		found, err := e.findChange(h.effects, r)
+		found, err := e.findChange(h.Effects, r)
 		if err != nil {
 			return false, r, err
 		}
@@ -106,7 +112,7 @@ func (e *Engine) cancelNow(h *hold, r run.Run, reason string) (done bool, next r
 		reason += fmt.Sprintf(" (branch %s is there already, at %s)", r.Branch, r.Pushed)
 	}
 	e.say(r, "canceled", "%s", reason)
-	next, err = h.apply(r, run.CanceledBy{Reason: reason})
+	next, err = h.Apply(r, run.CanceledBy{Reason: reason})
 	return true, next, err
 }
 
@@ -115,7 +121,7 @@ func (e *Engine) adopt(h *hold, r run.Run) (run.Run, error) {
 	if len(r.Effects) == 0 || r.Effects[0].Kind != run.EffectPush {
 		return r, nil
 	}
-	_, at, err := e.freeBranch(h.effects, r)
+	_, at, err := e.freeBranch(h.Effects, r)
 	if err != nil || at != r.Head.Hash {
 		return r, err
 	}
@@ -187,7 +193,7 @@ func (e *Engine) finishCancel(ctx context.Context, r run.Run) (run.Run, error) {
 		select {
 		case <-ctx.Done():
 			return r, ctx.Err()
-		case <-time.After(controlEvery / 2):
+		case <-time.After(lease.Every / 2):
 		}
 	}
 }
@@ -209,15 +215,4 @@ func (e *Engine) findChange(ctx context.Context, r run.Run) (*forge.Change, erro
 		}
 	}
 	return ours, nil
-}
-
-// record saves a session tree before it is started, and again when it is seen to be gone.
-func (h *hold) record(s store.Session) error {
-	if err := h.Check(); err != nil {
-		return err
-	}
-	point := fmt.Sprintf("session %s ended %t", s.Kind, s.Ended)
-	failpoint.Here("before " + point)
-	defer failpoint.Here("after " + point)
-	return h.e.Store.PutSession(h.live, h.current(), s)
 }

@@ -30,7 +30,7 @@ const effectTotal = effectTries * 6 * run.GitTotal
 // settle does the first pending effect of a run, or finds that it has happened, and saves which.
 // Each do-function looks in the world before it acts: that is what makes a second try harmless.
 func (e *Engine) settle(h *hold, r run.Run, f run.Effect) (run.Run, error) {
-	h.within(effectTotal)
+	h.Within(effectTotal)
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
 		if err := h.Check(); err != nil {
@@ -38,17 +38,17 @@ func (e *Engine) settle(h *hold, r run.Run, f run.Effect) (run.Run, error) {
 		}
 		ev, err := e.attempt(h, r, f)
 		if err == nil {
-			return h.apply(r, ev)
+			return h.Apply(r, ev)
 		}
 		if !unknown(err) || try == effectTries {
 			return r, fmt.Errorf("%s: %w", f.Kind, err)
 		}
-		if h.session.Err() != nil { // whoever asked us to stop is not kept waiting
-			return r, errors.Join(context.Cause(h.session), fmt.Errorf("%s: %w", f.Kind, err))
+		if h.Session.Err() != nil { // whoever asked us to stop is not kept waiting
+			return r, errors.Join(context.Cause(h.Session), fmt.Errorf("%s: %w", f.Kind, err))
 		}
 		e.say(r, "unknown", "%s: %v; looking whether it happened", f.Kind, err)
 		select {
-		case <-h.session.Done():
+		case <-h.Session.Done():
 		case <-time.After(pause):
 		}
 		pause *= 3
@@ -89,7 +89,7 @@ func (e *Engine) underClaim(h *hold, r run.Run, f run.Effect) (run.Event, error)
 	if f.Kind == run.EffectClaim || f.Kind == run.EffectRelease {
 		return nil, nil // these look themselves
 	}
-	_, err := e.claims.Mine(h.effects, r)
+	_, err := e.claims.Mine(h.Effects, r)
 	switch {
 	case !errors.Is(err, forge.ErrLost):
 		return nil, err
@@ -117,7 +117,7 @@ func (e *Engine) instead(r run.Run, f run.Effect, err error) run.Event {
 
 // do carries out one effect and returns the event to save.
 func (e *Engine) do(h *hold, r run.Run, f run.Effect) (run.Event, error) {
-	ctx := h.effects
+	ctx := h.Effects
 	switch f.Kind {
 	case run.EffectClaim:
 		return e.doClaim(h, r, f)
@@ -140,7 +140,7 @@ func (e *Engine) do(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 }
 
 func (e *Engine) doClaim(h *hold, r run.Run, f run.Effect) (run.Event, error) {
-	c, err := e.claims.Take(h.effects, r)
+	c, err := e.claims.Take(h.Effects, r)
 	if errors.As(heldOnForge(err), &h.heldBy) {
 		return run.Refused{Reason: h.heldBy.Error()}, nil
 	}

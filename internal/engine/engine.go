@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
+	"interlock/internal/workspace"
 )
 
 // Config is what an engine works with. All fields are required but Notify and Worktree.
@@ -57,8 +57,7 @@ type Engine struct {
 	Config
 	repo   *git.Repo
 	claims *claim.Keeper
-	tools  []sandbox.Mount
-	path   string
+	work   *workspace.Host
 }
 
 // New opens the engine's own repository for the forge's one. It starts nothing.
@@ -80,7 +79,10 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		Watch: claim.Watch{Dir: filepath.Join(c.State, "claims", strings.TrimSuffix(name, ".git")), Clock: c.Clock},
 		Store: c.Store, Forge: c.Forge, Repo: c.RepoKey, Self: c.Holder, Say: e.say,
 	}
-	e.tools, e.path = sandbox.Toolchains(ctx, c.Env)
+	tools, path := sandbox.Toolchains(ctx, c.Env)
+	e.work = &workspace.Host{
+		State: c.State, Repo: repo, Facts: c.Facts, Env: c.Env, Tools: tools, Path: path, Now: c.Clock.Wall,
+	}
 	return e, nil
 }
 
@@ -104,21 +106,4 @@ func random(n int) string {
 		panic(err) // crypto/rand does not fail on Linux
 	}
 	return hex.EncodeToString(b)
-}
-
-// freeDir returns a path under parent that does not exist yet: name, name.2, name.3 and so on.
-// What a dead attempt left is never written over.
-func freeDir(parent, name string) (string, error) {
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return "", err
-	}
-	path := filepath.Join(parent, name)
-	for i := 2; ; i++ {
-		if _, err := os.Lstat(path); os.IsNotExist(err) {
-			return path, nil
-		} else if err != nil {
-			return "", err
-		}
-		path = filepath.Join(parent, fmt.Sprintf("%s.%d", name, i))
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"interlock/internal/claim"
 	"interlock/internal/forge"
+	"interlock/internal/lease"
 	"interlock/internal/run"
 	"interlock/internal/store"
 	"interlock/internal/text"
@@ -136,7 +137,7 @@ func (e *Engine) explain(r run.Run, err error) error {
 	switch {
 	case err == nil || errors.As(err, &refusal):
 		return err
-	case errors.Is(err, errInterrupted):
+	case errors.Is(err, lease.ErrInterrupted):
 		return e.interrupted(r)
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStale), errors.Is(err, forge.ErrLost):
 		return e.lost(r, err)
@@ -150,7 +151,7 @@ func (e *Engine) explain(r run.Run, err error) error {
 			Exit: run.ExitRefused, What: fmt.Sprintf("run %s of issue %d: there is no repository at %s any more", r.ID, r.Issue, e.RepoPath),
 			Safe: "its work is kept, and its claim stays with the repository", Next: "type the command again with --repo and the path that it has now", Err: err,
 		}
-	case unknown(err), errors.Is(err, errOverdue):
+	case unknown(err), errors.Is(err, lease.ErrOverdue):
 		return &Refusal{
 			Exit: run.ExitUnknown, What: fmt.Sprintf("run %s of issue %d: %v", r.ID, r.Issue, err),
 			Safe: "what may have happened is written down and will be looked for before anything is done again",

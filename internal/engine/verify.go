@@ -12,36 +12,38 @@ import (
 
 	"interlock/internal/check"
 	"interlock/internal/failpoint"
+	"interlock/internal/lease"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/scope"
 	"interlock/internal/store"
 	"interlock/internal/text"
+	"interlock/internal/workspace"
 )
 
 // verify has the checks speak of the exact head, in a clean tree, and saves the verdict with it.
 func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
-	ev, err := e.inScope(h.live, r)
+	ev, err := e.inScope(h.Live, r)
 	if err != nil {
 		return r, err
 	}
 	if ev != nil {
-		return h.apply(r, ev)
+		return h.Apply(r, ev)
 	}
-	h.within(time.Duration(len(r.Plan.Checks))*(r.Plan.CheckTotal+run.AgentStartup) + run.GitTotal)
+	h.Within(time.Duration(len(r.Plan.Checks))*(r.Plan.CheckTotal+run.AgentStartup) + run.GitTotal)
 	e.say(r, "verifying", "%s at %.12s", strings.Join(r.Plan.Checks, " && "), r.Head.Hash)
 	var v run.Verdict
 	err = e.whileHeld(h, &r, func() (err error) {
 		v, err = e.runChecks(h, r)
 		return err
 	})
-	if cause := context.Cause(h.session); cause != nil {
+	if cause := context.Cause(h.Session); cause != nil {
 		return e.afterStop(h, r, cause)
 	}
 	if err != nil {
 		return r, fmt.Errorf("check %s: %w", r.Head.Hash, err)
 	}
-	r, err = h.apply(r, run.Verified{
+	r, err = h.Apply(r, run.Verified{
 		Verdict: v, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 		Next: fmt.Sprintf("git --git-dir %s show %s", text.Quote(e.repo.Dir()), r.Head.Hash),
 	})
@@ -57,8 +59,8 @@ func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
 
 // afterStop leaves a run as it is for whoever goes on; a cancel is carried out by the next look.
 func (e *Engine) afterStop(h *hold, r run.Run, cause error) (run.Run, error) {
-	if cause == errCanceled {
-		return e.Store.Load(h.live, r.ID)
+	if cause == lease.ErrCanceled {
+		return e.Store.Load(h.Live, r.ID)
 	}
 	return r, cause
 }
@@ -74,7 +76,7 @@ func verdictLine(v run.Verdict) string {
 }
 
 func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
-	dir, err := freeDir(filepath.Join(e.State, "work", r.ID), fmt.Sprintf("%d-check", r.Attempt))
+	dir, err := workspace.FreeDir(filepath.Join(e.State, "work", r.ID), fmt.Sprintf("%d-check", r.Attempt))
 	if err != nil {
 		return run.Verdict{}, err
 	}
@@ -87,12 +89,12 @@ func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
 		if err != nil {
 			return err
 		}
-		return h.record(store.Session{
+		return h.Record(store.Session{
 			ID: id.Session, Run: r.ID, Attempt: r.Attempt, Kind: "check", Handle: string(handle),
 			Dir: dir, Log: log, Started: e.Clock.Wall(), Ended: ended,
 		})
 	}
-	return check.Run(h.session, check.Request{
+	return check.Run(h.Session, check.Request{
 		Repo: e.repo, Facts: e.Facts, Level: sandbox.Level(r.Plan.Sandbox), Network: "host",
 		Head: r.Head, Base: r.Base.Commit.Hash, Commands: r.Plan.Checks, AllowNoTests: r.Plan.AllowNoTests,
 		Total: r.Plan.CheckTotal, MaxTasks: r.Plan.MaxTasks, MaxMemory: r.Plan.MaxMemory, Room: dir, Log: log, Env: e.Env,

@@ -14,6 +14,7 @@ import (
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
 	"interlock/internal/text"
+	"interlock/internal/workspace"
 )
 
 // Request is what an operator asks for.
@@ -56,7 +57,7 @@ func (e *Engine) prepare(ctx context.Context, req Request) (*task, error) {
 	if err := e.Facts.Check(level); err != nil {
 		return nil, err
 	}
-	if text := e.Facts.Unheld(limits(req.Plan, sandbox.Limits{})); text != "" {
+	if text := e.Facts.Unheld(workspace.Limits(req.Plan, sandbox.Limits{})); text != "" {
 		e.Notify(Notice{At: e.Clock.Wall(), Issue: req.Issue, Kind: "weaker", Text: text})
 	}
 	if level != sandbox.None {
@@ -66,7 +67,7 @@ func (e *Engine) prepare(ctx context.Context, req Request) (*task, error) {
 				private = append(private, home)
 			}
 		}
-		if err := sandbox.Exposed(level, e.tools, slices.DeleteFunc(private, func(p string) bool { return p == "" })...); err != nil {
+		if err := sandbox.Exposed(level, e.work.Tools, slices.DeleteFunc(private, func(p string) bool { return p == "" })...); err != nil {
 			return nil, err
 		}
 	}

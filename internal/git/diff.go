@@ -11,9 +11,12 @@ import (
 
 // Modes of a tree that are treated apart.
 const (
-	gitlinkMode = "160000"
-	linkMode    = "120000"
+	GitlinkMode = "160000" // a submodule
+	linkMode    = "120000" // a symbolic link
 )
+
+// MaxListing bounds a listing of paths, in bytes.
+const MaxListing = 256 << 20
 
 // Change is one path that differs between two commits.
 type Change struct {
@@ -24,7 +27,7 @@ type Change struct {
 }
 
 // Submodule reports whether the change puts a submodule there or takes one away.
-func (c Change) Submodule() bool { return c.OldMode == gitlinkMode || c.NewMode == gitlinkMode }
+func (c Change) Submodule() bool { return c.OldMode == GitlinkMode || c.NewMode == GitlinkMode }
 
 // Symlink reports whether the change leaves a symbolic link there.
 func (c Change) Symlink() bool { return c.NewMode == linkMode }
@@ -44,8 +47,8 @@ func (p *Plumb) Diff(ctx context.Context, base, head string) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.run(ctx, Command{Args: []string{"diff-tree", "-r", "-z", "--raw", "-M", "--full-index",
-		"--no-ext-diff", "--ignore-submodules=none", from, to, "--"}, MaxOutput: maxListing})
+	out, err := p.Run(ctx, Command{Args: []string{"diff-tree", "-r", "-z", "--raw", "-M", "--full-index",
+		"--no-ext-diff", "--ignore-submodules=none", from, to, "--"}, MaxOutput: MaxListing})
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +63,12 @@ func (p *Plumb) Steps(ctx context.Context, base, head string) ([]Change, error) 
 	if err != nil {
 		return nil, err
 	}
-	list, err := p.run(ctx, Command{Args: []string{"rev-list", to, "^" + from, "--"}, MaxOutput: maxListing})
+	list, err := p.Run(ctx, Command{Args: []string{"rev-list", to, "^" + from, "--"}, MaxOutput: MaxListing})
 	if err != nil || len(list.Stdout) == 0 {
 		return nil, err
 	}
-	out, err := p.run(ctx, Command{Args: []string{"diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
-		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: list.Stdout, MaxOutput: maxListing})
+	out, err := p.Run(ctx, Command{Args: []string{"diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
+		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: list.Stdout, MaxOutput: MaxListing})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +121,7 @@ func (p *Plumb) Patch(ctx context.Context, base, head string, max int64) (text s
 	if err != nil {
 		return "", false, err
 	}
-	out, err := p.run(ctx, Command{Args: []string{"diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff",
+	out, err := p.Run(ctx, Command{Args: []string{"diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff",
 		"--no-textconv", "--ignore-submodules=none", "--src-prefix=a/", "--dst-prefix=b/", from, to, "--"},
 		MaxOutput: max, cut: true})
 	if err != nil {
@@ -134,8 +137,8 @@ func (p *Plumb) Merges(ctx context.Context, base, head string) (clean bool, conf
 	if err != nil {
 		return false, nil, err
 	}
-	out, err := p.run(ctx, Command{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only",
-		"--no-messages", into, from}, MaxOutput: maxListing})
+	out, err := p.Run(ctx, Command{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only",
+		"--no-messages", into, from}, MaxOutput: MaxListing})
 	if err == nil {
 		return true, nil, nil
 	}
@@ -173,7 +176,7 @@ func (p *Plumb) Traits(ctx context.Context, commit string) (Traits, error) {
 	if err != nil {
 		return Traits{}, err
 	}
-	out, err := p.run(ctx, Command{Args: []string{"ls-tree", "-r", "-z", "--full-tree", c.Hash}, MaxOutput: maxListing})
+	out, err := p.Run(ctx, Command{Args: []string{"ls-tree", "-r", "-z", "--full-tree", c.Hash}, MaxOutput: MaxListing})
 	if err != nil {
 		return Traits{}, err
 	}
@@ -185,7 +188,7 @@ func (p *Plumb) Traits(ctx context.Context, commit string) (Traits, error) {
 		f := strings.Fields(meta) // mode, type, hash
 		switch {
 		case len(f) != 3:
-		case f[0] == gitlinkMode:
+		case f[0] == GitlinkMode:
 			t.Submodules = append(t.Submodules, name)
 		case name == attributesFile:
 			files = slices.Insert(files, 0, f[2]+name)

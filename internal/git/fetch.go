@@ -103,7 +103,7 @@ func (r *Repo) FetchRef(ctx context.Context, remote, ref, into string) (Commit, 
 	}
 	defer unlock()
 	fresh := freshRef("fetch")
-	out, err := r.run(ctx, Command{Args: fetchArgs(r.git.remoteProgram("upload-pack"), url, ref, fresh)})
+	out, err := r.Run(ctx, Command{Args: fetchArgs(r.git.remoteProgram("upload-pack"), url, ref, fresh)})
 	if err != nil {
 		return Commit{}, remoteFailure(err)
 	}
@@ -144,5 +144,5 @@ func freshRef(kind string) string {
 
 // drop deletes a ref of our own that has served; what is left of it after a crash does no harm.
 func (r *Repo) drop(ctx context.Context, ref string) {
-	_, _ = r.run(context.WithoutCancel(ctx), Command{Args: []string{"update-ref", "--no-deref", "-d", ref}})
+	_, _ = r.Run(context.WithoutCancel(ctx), Command{Args: []string{"update-ref", "--no-deref", "-d", ref}})
 }

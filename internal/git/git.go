@@ -1,9 +1,9 @@
 // Package git runs the git program with bounded output in a closed environment, and holds what
 // Interlock does with repositories: canonical identity, the engine's own bare repositories, private
 // workspaces, the import of an agent's work, compare-and-set of refs and pushes with an answer that
-// can be trusted. It never runs git inside a directory an agent can write (Snapshot alone does, and
-// is made to run inside the sandbox), never reads the configuration of a user or of the system, and
-// never lets text from outside become an option or reach an error unescaped.
+// can be trusted. It never runs git inside a directory an agent can write, never reads the
+// configuration of a user or of the system, and never lets text from outside become an option or
+// reach an error unescaped.
 package git
 
 import (

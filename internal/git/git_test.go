@@ -114,3 +114,17 @@ func newCommit(t *testing.T, p *git.Plumb, message string, parents ...string) st
 	}
 	return hash
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	if a, b := strings.Join(got, "\n"), strings.Join(want, "\n"); a != b {
+		t.Errorf("got\n%s\nwant\n%s", a, b)
+	}
+}

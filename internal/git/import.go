@@ -130,7 +130,7 @@ func (q *Repo) receive(ctx context.Context, spec ImportSpec, args []string) (Com
 	options := []string{"-c", "fetch.fsckObjects=true", "-c", "transfer.fsckObjects=true",
 		"-c", "fetch.unpackLimit=1", "-c", "transfer.unpackLimit=1", "-c", "core.bigFileThreshold=32m",
 		"-c", "pack.threads=1"}
-	out, err := q.run(ctx, Command{Args: slices.Concat(options, args), Timeout: spec.Timeout,
+	out, err := q.Run(ctx, Command{Args: slices.Concat(options, args), Timeout: spec.Timeout,
 		bounds: &bounds{file: spec.MaxPack, memory: spec.MaxMemory}})
 	if err != nil {
 		return Commit{}, importFailure(err, spec)
@@ -194,7 +194,7 @@ func (r *Repo) complete(ctx context.Context, hash string) error {
 	if _, err := os.Stat(filepath.Join(r.Objects(), "info", "alternates")); err == nil {
 		return fmt.Errorf("%w: the engine's repository borrows objects, which it never does", ErrRefused)
 	}
-	_, err := r.run(ctx, Command{Args: []string{"rev-list", "--objects", "--quiet", hash, "--not", "--all", "--"}})
+	_, err := r.Run(ctx, Command{Args: []string{"rev-list", "--objects", "--quiet", hash, "--not", "--all", "--"}})
 	var failed *Error
 	if errors.As(err, &failed) && failed.Err == nil {
 		return fmt.Errorf("%w: %s is not complete: %w", ErrRefused, hash, err)

@@ -31,7 +31,9 @@ type Commit struct {
 	Parents    []string
 }
 
-func (p *Plumb) run(ctx context.Context, c Command) (Output, error) {
+// Run runs git in the repository, with what leads it there in front of the arguments. Dir of the
+// command is not looked at. Errors as of Git.Run.
+func (p *Plumb) Run(ctx context.Context, c Command) (Output, error) {
 	c.Dir = p.dir
 	c.Args = slices.Concat(p.pre, c.Args)
 	return p.git.Run(ctx, c)
@@ -43,7 +45,7 @@ func (p *Plumb) object(ctx context.Context, rev string, max int64) (hash, kind s
 	if err := checkRev(rev); err != nil {
 		return "", "", nil, false, err
 	}
-	out, err := p.run(ctx, Command{Args: []string{"cat-file", "--batch"}, Stdin: []byte(rev + "\n"), MaxOutput: max + 128})
+	out, err := p.Run(ctx, Command{Args: []string{"cat-file", "--batch"}, Stdin: []byte(rev + "\n"), MaxOutput: max + 128})
 	if err != nil {
 		return "", "", nil, false, err
 	}
@@ -126,7 +128,7 @@ func (p *Plumb) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 			return false, err
 		}
 	}
-	_, err := p.run(ctx, Command{Args: []string{"merge-base", "--is-ancestor", old, new}})
+	_, err := p.Run(ctx, Command{Args: []string{"merge-base", "--is-ancestor", old, new}})
 	var failed *Error
 	if !errors.As(err, &failed) {
 		return err == nil, err
@@ -151,7 +153,7 @@ func (p *Plumb) Refs(ctx context.Context, prefix string) (map[string]string, err
 			return nil, err
 		}
 	}
-	out, err := p.run(ctx, Command{Args: []string{"for-each-ref", "--format=%(objectname) %(refname)", trimmed},
+	out, err := p.Run(ctx, Command{Args: []string{"for-each-ref", "--format=%(objectname) %(refname)", trimmed},
 		MaxOutput: 256 << 20})
 	if err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func (p *Plumb) Refs(ctx context.Context, prefix string) (map[string]string, err
 // HeadBranch returns the short name of the branch that HEAD names, whether or not it has a commit.
 // ErrDetached.
 func (p *Plumb) HeadBranch(ctx context.Context) (string, error) {
-	out, err := p.run(ctx, Command{Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
+	out, err := p.Run(ctx, Command{Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
 	var failed *Error
 	if errors.As(err, &failed) && failed.Code == 1 && failed.Err == nil {
 		return "", fmt.Errorf("%w in %s", ErrDetached, Escape(p.dir))
@@ -188,7 +190,7 @@ func (p *Plumb) HeadBranch(ctx context.Context) (string, error) {
 // Status returns the tracked paths of the work tree that differ from HEAD, index or work tree,
 // sorted. Untracked files are no difference. It writes nothing, not even a refreshed index.
 func (p *Plumb) Status(ctx context.Context) ([]string, error) {
-	out, err := p.run(ctx, Command{Args: []string{"status", "--porcelain=v1", "-z", "--untracked-files=no",
+	out, err := p.Run(ctx, Command{Args: []string{"status", "--porcelain=v1", "-z", "--untracked-files=no",
 		"--ignore-submodules=untracked", "--no-renames"}, MaxOutput: 64 << 20})
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func (r *Repo) Push(ctx context.Context, spec PushSpec) (PushReport, error) {
 	}
 	var report PushReport
 	err = retryLocked(ctx, func() error {
-		out, err := r.run(ctx, Command{Args: args, Timeout: spec.Timeout})
+		out, err := r.Run(ctx, Command{Args: args, Timeout: spec.Timeout})
 		report.Remote = hookText(out.Stderr)
 		answers := pushAnswers(string(out.Stdout))
 		if err = judge(spec, answers, out, err); err != nil && errors.Is(err, errUpdateFailed) {

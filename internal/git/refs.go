@@ -132,7 +132,7 @@ func (p *Plumb) UpdateRefs(ctx context.Context, updates ...Update) error {
 	}
 	in.WriteString("prepare\ncommit\n")
 	return retryLocked(ctx, func() error {
-		_, err := p.run(ctx, Command{Args: []string{"update-ref", "--no-deref", "--stdin"}, Stdin: []byte(in.String())})
+		_, err := p.Run(ctx, Command{Args: []string{"update-ref", "--no-deref", "--stdin"}, Stdin: []byte(in.String())})
 		return refFailure(err)
 	})
 }

@@ -82,7 +82,7 @@ func (r *Repo) create(ctx context.Context) error {
 		return err
 	}
 	for _, kv := range engineConfig {
-		if _, err := r.run(ctx, Command{Args: []string{"config", kv[0], kv[1]}}); err != nil {
+		if _, err := r.Run(ctx, Command{Args: []string{"config", kv[0], kv[1]}}); err != nil {
 			return err
 		}
 	}
@@ -180,7 +180,7 @@ func (r *Repo) Pin(ctx context.Context, ref, hash string) error {
 		return err
 	}
 	return retryLocked(ctx, func() error {
-		_, err := r.run(ctx, Command{Args: []string{"update-ref", "--no-deref", ref, hash}})
+		_, err := r.Run(ctx, Command{Args: []string{"update-ref", "--no-deref", ref, hash}})
 		return refFailure(err)
 	})
 }

@@ -122,6 +122,28 @@ func (r *Repo) fill(ctx context.Context, spec WorkspaceSpec, dir string) error {
 	return borrow(gitDir, spec.Objects)
 }
 
+// Beside makes a bare git directory with index, configuration and objects of its own, which borrows
+// the objects of another, and returns its plumbing for a work tree that is not its own. The work
+// tree's .git is never opened as a repository, so no filter, hook or monitor of it runs. Nothing in
+// it outlives a power loss. All paths are absolute; gitDir is not there, or empty: ErrInvalid.
+func (g *Git) Beside(ctx context.Context, workTree, gitDir, branch, objects string) (*Plumb, error) {
+	for _, path := range []string{gitDir, workTree, objects} {
+		if !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("%w: %q is not an absolute path", ErrInvalid, Escape(path))
+		}
+	}
+	if err := emptyDir(gitDir); err != nil {
+		return nil, err
+	}
+	_, err := g.Run(ctx, Command{Args: []string{"init", "--quiet", "--bare", "--template=",
+		"--initial-branch=" + branch, "--object-format=sha1", "--", gitDir}})
+	if err != nil {
+		return nil, err
+	}
+	pre := []string{"--git-dir=" + gitDir, "--work-tree=" + workTree, "-c", "core.fsync=none"}
+	return &Plumb{git: g, dir: workTree, pre: pre}, borrow(gitDir, objects)
+}
+
 // in runs git in a directory that is being made here and that nobody else has seen yet.
 func (r *Repo) in(ctx context.Context, dir string, args ...string) error {
 	pre := []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}

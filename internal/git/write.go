@@ -36,7 +36,7 @@ func (p *Plumb) WriteCommit(ctx context.Context, spec CommitSpec) (string, error
 	if err != nil {
 		return "", err
 	}
-	_, err = p.run(ctx, Command{Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: pack})
+	_, err = p.Run(ctx, Command{Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: pack})
 	if err != nil {
 		return "", fmt.Errorf("write a commit: %w", err)
 	}

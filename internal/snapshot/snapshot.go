@@ -1,4 +1,7 @@
-package git
+// Package snapshot commits what an agent left uncommitted in a work tree. It is made to run inside
+// the sandbox, by our own binary; it never opens the work tree's .git as a repository, and what it
+// leaves is only brought in by an import.
+package snapshot
 
 import (
 	"bytes"
@@ -10,13 +13,15 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"interlock/internal/git"
 )
 
-// SnapshotRef is where Snapshot leaves its commit.
-const SnapshotRef = "refs/heads/snapshot"
+// Ref is where Take leaves its commit.
+const Ref = "refs/heads/snapshot"
 
-// SnapshotSpec is a work tree to be committed. All paths are absolute.
-type SnapshotSpec struct {
+// Spec is a work tree to be committed. All paths are absolute.
+type Spec struct {
 	GitDir   string // a git directory of its own, made here; it must not be there, or be empty
 	WorkTree string
 	Objects  string // where the objects of Parent are
@@ -24,24 +29,26 @@ type SnapshotSpec struct {
 	Message  string
 }
 
-// Snapshot commits what is in a work tree on top of Parent, when it differs from it, and leaves
-// the commit, or Parent itself, as SnapshotRef and HEAD of GitDir. It is to be run inside the
+// Take commits what is in a work tree on top of Parent, when it differs from it, and leaves
+// the commit, or Parent itself, as Ref and HEAD of GitDir. It is to be run inside the
 // sandbox, on a tree that an agent wrote. Git directory, index and configuration are its own: the
 // work tree's .git is never opened as a repository, so that no filter, hook or monitor of it runs.
 // Ignored files stay out. So do untracked directories that are git repositories of their own, and
 // what is neither file, symbolic link nor directory: the message of the commit names them.
-func Snapshot(ctx context.Context, spec SnapshotSpec) (hash string, changed bool, err error) {
-	if err := spec.check(); err != nil {
-		return "", false, err
+func Take(ctx context.Context, spec Spec) (hash string, changed bool, err error) {
+	if !git.ValidHash(spec.Parent) {
+		return "", false, fmt.Errorf("snapshot: %w: %q is not a full object name", git.ErrInvalid, git.Escape(spec.Parent))
 	}
-	g, err := Find(ctx)
+	g, err := git.Find(ctx)
 	if err != nil {
 		return "", false, err
 	}
-	// Nothing here needs to outlive a power loss: the import makes it durable.
-	pre := []string{"--git-dir=" + spec.GitDir, "--work-tree=" + spec.WorkTree, "-c", "core.fsync=none"}
-	s := &snapshot{Plumb: &Plumb{git: g, dir: spec.WorkTree, pre: pre}, spec: spec}
-	if err := s.begin(ctx); err != nil {
+	at, err := g.Beside(ctx, spec.WorkTree, spec.GitDir, "snapshot", spec.Objects)
+	if err != nil {
+		return "", false, fmt.Errorf("snapshot: %w", err)
+	}
+	s := &snapshot{Plumb: at, spec: spec}
+	if _, err := s.Run(ctx, git.Command{Args: []string{"read-tree", spec.Parent}}); err != nil {
 		return "", false, fmt.Errorf("snapshot: %w", err)
 	}
 	if err := s.stage(ctx); err != nil {
@@ -53,38 +60,11 @@ func Snapshot(ctx context.Context, spec SnapshotSpec) (hash string, changed bool
 	return hash, hash != spec.Parent, nil
 }
 
-func (s SnapshotSpec) check() error {
-	for _, path := range []string{s.GitDir, s.WorkTree, s.Objects} {
-		if !filepath.IsAbs(path) {
-			return fmt.Errorf("%w: %q is not an absolute path", ErrInvalid, Escape(path))
-		}
-	}
-	return checkHash(s.Parent)
-}
-
 type snapshot struct {
-	*Plumb
-	spec SnapshotSpec
+	*git.Plumb
+	spec Spec
 	left []string // paths that stay out
 }
-
-func (s *snapshot) begin(ctx context.Context) error {
-	if err := emptyDir(s.spec.GitDir); err != nil {
-		return err
-	}
-	_, err := s.git.Run(ctx, Command{Args: []string{"init", "--quiet", "--bare", "--template=",
-		"--initial-branch=snapshot", "--object-format=sha1", "--", s.spec.GitDir}})
-	if err != nil {
-		return err
-	}
-	if err := borrow(s.spec.GitDir, s.spec.Objects); err != nil {
-		return err
-	}
-	_, err = s.run(ctx, Command{Args: []string{"read-tree", s.spec.Parent}})
-	return err
-}
-
-const maxListing = 256 << 20 // bytes of a listing of paths
 
 // stage brings the index to what is in the work tree. `git add -A` would do, but it fails on a
 // repository without a commit in the tree and turns others into submodules that nobody can fetch.
@@ -93,8 +73,8 @@ func (s *snapshot) stage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := s.run(ctx, Command{Args: []string{"ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard"},
-		MaxOutput: maxListing})
+	out, err := s.Run(ctx, git.Command{Args: []string{"ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard"},
+		MaxOutput: git.MaxListing})
 	if err != nil {
 		return err
 	}
@@ -125,7 +105,7 @@ func (s *snapshot) update(ctx context.Context, paths []byte, how ...string) erro
 		return nil
 	}
 	args := slices.Concat([]string{"update-index", "-z"}, how, []string{"--stdin"})
-	_, err := s.run(ctx, Command{Args: args, Stdin: paths})
+	_, err := s.Run(ctx, git.Command{Args: args, Stdin: paths})
 	return err
 }
 
@@ -153,22 +133,22 @@ func (s *snapshot) committable(name string) bool {
 
 // gitlinks are the submodules in the index.
 func (s *snapshot) gitlinks(ctx context.Context) (map[string]bool, error) {
-	out, err := s.run(ctx, Command{Args: []string{"ls-files", "-z", "--stage"}, MaxOutput: maxListing})
+	out, err := s.Run(ctx, git.Command{Args: []string{"ls-files", "-z", "--stage"}, MaxOutput: git.MaxListing})
 	if err != nil {
 		return nil, err
 	}
 	links := map[string]bool{}
 	for entry := range strings.SplitSeq(string(out.Stdout), "\x00") {
-		if meta, name, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(meta, gitlinkMode+" ") {
+		if meta, name, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(meta, git.GitlinkMode+" ") {
 			links[name] = true
 		}
 	}
 	return links, nil
 }
 
-// commitTree writes the index as a commit, unless it is Parent's tree, and sets SnapshotRef.
+// commitTree writes the index as a commit, unless it is Parent's tree, and sets Ref.
 func (s *snapshot) commitTree(ctx context.Context) (string, error) {
-	out, err := s.run(ctx, Command{Args: []string{"write-tree"}})
+	out, err := s.Run(ctx, git.Command{Args: []string{"write-tree"}})
 	if err != nil {
 		return "", err
 	}
@@ -179,15 +159,15 @@ func (s *snapshot) commitTree(ctx context.Context) (string, error) {
 	}
 	hash := parent.Hash
 	if tree != parent.Tree {
-		out, err := s.run(ctx, Command{Args: []string{"commit-tree", tree, "-p", parent.Hash}, Stdin: s.message()})
+		out, err := s.Run(ctx, git.Command{Args: []string{"commit-tree", tree, "-p", parent.Hash}, Stdin: s.message()})
 		if err != nil {
 			return "", err
 		}
-		if hash = strings.TrimSpace(string(out.Stdout)); !ValidHash(hash) {
+		if hash = strings.TrimSpace(string(out.Stdout)); !git.ValidHash(hash) {
 			return "", errors.New("git commit-tree: no hash in its answer")
 		}
 	}
-	_, err = s.run(ctx, Command{Args: []string{"update-ref", SnapshotRef, hash}})
+	_, err = s.Run(ctx, git.Command{Args: []string{"update-ref", Ref, hash}})
 	return hash, err
 }
 
@@ -199,7 +179,7 @@ func (s *snapshot) message() []byte {
 	if len(s.left) > 0 {
 		b.WriteString("\nLeft out (a repository of its own, or neither file nor link):\n")
 		for _, name := range s.left[:min(len(s.left), shownLeft)] {
-			fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(Escape(name), "\n", `\n`))
+			fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(git.Escape(name), "\n", `\n`))
 		}
 		if more := len(s.left) - shownLeft; more > 0 {
 			fmt.Fprintf(&b, "  and %d more\n", more)

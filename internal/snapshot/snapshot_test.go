@@ -1,4 +1,4 @@
-package git_test
+package snapshot_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"interlock/internal/git"
+	"interlock/internal/snapshot"
 )
 
 // agentTree makes a workspace with a base commit that has files of every kind.
@@ -28,11 +29,11 @@ func agentTree(t *testing.T) (r *git.Repo, tree, base string) {
 	return r, workspace(t, r, base), base
 }
 
-func snapshot(t *testing.T, r *git.Repo, tree, parent string) (git.SnapshotSpec, string, bool) {
+func take(t *testing.T, r *git.Repo, tree, parent string) (snapshot.Spec, string, bool) {
 	t.Helper()
-	spec := git.SnapshotSpec{GitDir: filepath.Join(t.TempDir(), "snapshot"), WorkTree: tree, Objects: r.Objects(),
+	spec := snapshot.Spec{GitDir: filepath.Join(t.TempDir(), "snapshot"), WorkTree: tree, Objects: r.Objects(),
 		Parent: parent, Message: "uncommitted work"}
-	hash, changed, err := git.Snapshot(t.Context(), spec)
+	hash, changed, err := snapshot.Take(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +41,9 @@ func snapshot(t *testing.T, r *git.Repo, tree, parent string) (git.SnapshotSpec,
 }
 
 // brought imports a snapshot and returns what differs from parent, one line per path.
-func brought(t *testing.T, r *git.Repo, spec git.SnapshotSpec, hash string) []string {
+func brought(t *testing.T, r *git.Repo, spec snapshot.Spec, hash string) []string {
 	t.Helper()
-	c, err := r.Import(t.Context(), git.ImportSpec{Source: spec.GitDir, Rev: git.SnapshotRef, Into: "refs/interlock/import/snapshot"})
+	c, err := r.Import(t.Context(), git.ImportSpec{Source: spec.GitDir, Rev: snapshot.Ref, Into: "refs/interlock/import/snapshot"})
 	if err != nil || c.Hash != hash {
 		t.Fatalf("%+v, %v; want %s", c, err, hash)
 	}
@@ -86,7 +87,7 @@ func TestSnapshotOfEveryKindOfChange(t *testing.T) {
 	must(t, os.Symlink("/etc/passwd", filepath.Join(tree, "link")))
 	raw(t, tree, "add", "a.txt") // what the agent staged is not what counts
 	write(t, filepath.Join(tree, "a.txt"), "changed again\n")
-	spec, hash, changed := snapshot(t, r, tree, base)
+	spec, hash, changed := take(t, r, tree, base)
 	if !changed || hash == base {
 		t.Fatal("nothing was seen")
 	}
@@ -120,12 +121,12 @@ func TestSnapshotOfNothing(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(tree, "win.bat")); err != nil || string(text) != "rem\r\n" {
 		t.Errorf("the repository's own line ends: %q, %v", text, err)
 	}
-	spec, hash, changed := snapshot(t, r, tree, base)
+	spec, hash, changed := take(t, r, tree, base)
 	if changed || hash != base {
 		t.Fatalf("%s, %t", hash, changed)
 	}
 	same(t, brought(t, r, spec, base), nil)
-	if _, _, err := git.Snapshot(t.Context(), spec); !errors.Is(err, git.ErrInvalid) {
+	if _, _, err := snapshot.Take(t.Context(), spec); !errors.Is(err, git.ErrInvalid) {
 		t.Errorf("a git directory that is used: %v", err)
 	}
 }
@@ -144,7 +145,7 @@ func TestSnapshotWhereKindsChange(t *testing.T) {
 	write(t, filepath.Join(tree, "sub"), "file\n")
 	must(t, os.Remove(filepath.Join(tree, "a.txt")))
 	must(t, os.Mkdir(filepath.Join(tree, "a.txt"), 0o700))
-	spec, hash, _ := snapshot(t, r, tree, base)
+	spec, hash, _ := take(t, r, tree, base)
 	same(t, brought(t, r, spec, hash), []string{
 		`D 100644 000000 "a.txt"`,
 		`A 000000 120000 "dir"`,
@@ -169,7 +170,7 @@ func TestSnapshotLeavesNestedRepositoriesAndPipesOut(t *testing.T) {
 	must(t, syscall.Mkfifo(filepath.Join(tree, "a.txt"), 0o600))
 	must(t, syscall.Mkfifo(filepath.Join(tree, "pipe"), 0o600))
 	write(t, filepath.Join(tree, "new"), "new\n")
-	spec, hash, _ := snapshot(t, r, tree, base)
+	spec, hash, _ := take(t, r, tree, base)
 	same(t, brought(t, r, spec, hash), []string{`M 100644 100644 "dir/in.txt"`, `A 000000 100644 "new"`})
 	message, _, err := r.Message(t.Context(), hash)
 	if err != nil || !strings.Contains(message, "Left out") || !strings.Contains(message, "  nested/full/\n") ||
@@ -198,7 +199,7 @@ func TestSnapshotRunsNothingOfTheWorkspace(t *testing.T) {
 	write(t, filepath.Join(tree, ".gitattributes"), "*.bat text eol=crlf\n* filter=evil diff=evil\n")
 	write(t, filepath.Join(tree, ".git/info/exclude"), "*\n")
 	write(t, filepath.Join(tree, "a.txt"), "changed\n")
-	spec, hash, changed := snapshot(t, r, tree, base)
+	spec, hash, changed := take(t, r, tree, base)
 	if !changed || exists(marker) {
 		t.Fatalf("changed %t, something ran: %t", changed, exists(marker))
 	}
@@ -221,7 +222,7 @@ func TestSnapshotWithTheWorkspacesGitDirectoryAsATrap(t *testing.T) {
 	write(t, filepath.Join(tree, ".git"), "gitdir: "+filepath.Join(other, ".git")+"\n")
 	write(t, filepath.Join(tree, "new"), "new\n")
 	before := raw(t, other, "for-each-ref") + raw(t, other, "status", "--porcelain")
-	spec, hash, _ := snapshot(t, r, tree, base)
+	spec, hash, _ := take(t, r, tree, base)
 	same(t, brought(t, r, spec, hash), []string{`A 000000 100644 "new"`})
 	if raw(t, other, "for-each-ref")+raw(t, other, "status", "--porcelain") != before {
 		t.Error("another repository was touched")
@@ -238,16 +239,16 @@ func TestSnapshotKeepsSubmodules(t *testing.T) {
 	base := raw(t, dir, "rev-parse", "HEAD")
 	r, _ := fetched(t, g, dir)
 	tree := workspace(t, r, base)
-	if _, hash, changed := snapshot(t, r, tree, base); changed || hash != base {
+	if _, hash, changed := take(t, r, tree, base); changed || hash != base {
 		t.Error("an empty submodule was taken for a deleted one")
 	}
 	must(t, os.RemoveAll(filepath.Join(tree, "module")))
 	raw(t, "/", "clone", "-q", sub, filepath.Join(tree, "module"))
 	commitAll(t, filepath.Join(tree, "module"), "inner")
-	if _, hash, changed := snapshot(t, r, tree, base); changed || hash != base {
+	if _, hash, changed := take(t, r, tree, base); changed || hash != base {
 		t.Error("a submodule was moved to a commit that nobody has")
 	}
 	must(t, os.RemoveAll(filepath.Join(tree, "module")))
-	spec, hash, _ := snapshot(t, r, tree, base)
+	spec, hash, _ := take(t, r, tree, base)
 	same(t, brought(t, r, spec, hash), []string{`D 160000 000000 "module"`})
 }
