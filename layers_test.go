@@ -22,42 +22,48 @@ type layer struct {
 
 // layers is the one place where it is written down who may import whom.
 var layers = map[string]layer{
-	"internal/run":      {level: 0},
-	"internal/git":      {level: 0},
-	"internal/scope":    {level: 0},
-	"internal/text":     {level: 0},
-	"internal/statedir": {level: 0, may: []string{"golang.org/x/sys"}},
-	"internal/sandbox":  {level: 0, may: []string{"sandbox/seccomp", "sandbox/cgroup", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
-	// Parts of the sandbox; only it imports them.
-	"internal/sandbox/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},
-	"internal/sandbox/cgroup":  {level: 0, may: []string{"golang.org/x/sys"}},
+	"internal/run":       {level: 0},
+	"internal/git":       {level: 0, may: []string{"git/inode"}},
+	"internal/scope":     {level: 0},
+	"internal/text":      {level: 0},
+	"internal/statedir":  {level: 0, may: []string{"golang.org/x/sys"}},
+	"internal/sandbox":   {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
+	"internal/git/inode": {level: 0}, // a part of git
+	// Parts of the sandbox.
+	"internal/sandbox/confine":         {level: 0, may: []string{"sandbox/confine/seccomp", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
+	"internal/sandbox/confine/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},
+	"internal/sandbox/process":         {level: 0, may: []string{"golang.org/x/sys"}}, // for whoever has to know that a holder is dead
+	"internal/sandbox/cgroup":          {level: 0, may: []string{"golang.org/x/sys"}},
 
 	"internal/failpoint": {level: 0},
 
-	"internal/store": {level: 1, may: []string{"run"}},
-	"internal/forge": {level: 1, may: []string{"run", "git"}},
-	"internal/agent": {level: 1, may: []string{"run", "sandbox"}},
+	"internal/store":     {level: 1, may: []string{"run"}},
+	"internal/forge":     {level: 1, may: []string{"run", "git"}},
+	"internal/agent":     {level: 1, may: []string{"run", "sandbox"}},
+	"internal/toolchain": {level: 1, may: []string{"sandbox", "sandbox/confine"}},
+	"internal/demo":      {level: 1, may: []string{"git"}},
 
 	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "golang.org/x/sys", "modernc.org/sqlite"}},
 	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run"}},
 	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
 
-	"internal/lease":    {level: 2, may: []string{"run", "store", "failpoint"}},
+	"internal/lease":    {level: 2, may: []string{"run", "sandbox/process", "store", "failpoint"}},
 	"internal/snapshot": {level: 2, may: []string{"run", "git"}},
 
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
 
-	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox"}},
-	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "store", "snapshot"}},
-	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox", "text", "store", "forge"}},
+	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox", "toolchain"}},
+	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot"}},
+	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
+	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox/process", "sandbox", "toolchain", "scope", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
-	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "claim", "text"}},
-	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
+	"internal/view":    {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
+	"internal/request": {level: 5, may: []string{"run", "sandbox", "text", "engine"}},
+	"internal/doctor":  {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "check", "claim", "engine", "view", "doctor",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "request", "check", "claim", "engine", "view", "doctor",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

@@ -10,6 +10,7 @@ import (
 
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
+	"interlock/internal/toolchain"
 )
 
 // command runs one check in a session of its own.
@@ -94,7 +95,7 @@ func notProved(err error) error {
 // a home and a temporary directory that were empty when the first check began. So its caches are
 // fresh: none that an agent could write is ever read.
 func (req *Request) policy(ctx context.Context, room sandbox.Room) sandbox.Policy {
-	tools, path := sandbox.Toolchains(ctx, req.Env)
+	tools, path := toolchain.Find(ctx, req.Env)
 	return sandbox.Policy{
 		Level: req.Level,
 		Mounts: []sandbox.Mount{
@@ -106,7 +107,7 @@ func (req *Request) policy(ctx context.Context, room sandbox.Room) sandbox.Polic
 		Temp:    room.Temp(),
 		Dir:     room.Tree(),
 		Network: req.Network,
-		Env:     sandbox.BaseEnv(req.Env, req.Level, room, path),
+		Env:     toolchain.Env(req.Env, req.Level, room, path),
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
-	"interlock/internal/sandbox"
+	"interlock/internal/sandbox/process"
 	"interlock/internal/store"
 )
 
@@ -73,14 +73,14 @@ func (e *HeldError) Why() string {
 func Process(h run.Holder) string { return fmt.Sprintf("%d.%d.%s", h.PID, h.Start, h.Boot) }
 
 // process reads that form back; ok is false for any other.
-func process(s string) (p sandbox.Process, ok bool) {
+func processIn(s string) (p process.ID, ok bool) {
 	f := strings.SplitN(s, ".", 3)
 	if len(f) != 3 || f[2] == "" {
 		return p, false
 	}
 	pid, err := strconv.Atoi(f[0])
 	start, serr := strconv.ParseUint(f[1], 10, 64)
-	return sandbox.Process{PID: pid, Start: start, Boot: f[2]}, err == nil && serr == nil && pid > 0
+	return process.ID{PID: pid, Start: start, Boot: f[2]}, err == nil && serr == nil && pid > 0
 }
 
 // Free returns nil when the issue may be claimed: its claim is absent, given back or abandoned.

@@ -61,7 +61,7 @@ func (k *Keeper) sight(ctx context.Context, c forge.Claim) (Sight, error) {
 	if !c.Free() && c.Damage == "" {
 		s.Left = max(int64((run.ClaimAbandoned-unmoved)/time.Second), 0)
 	}
-	if p, ok := process(c.Process); ok && !c.Released {
+	if p, ok := processIn(c.Process); ok && !c.Released {
 		if s.Alive, err = p.Alive(); err != nil {
 			return s, fmt.Errorf("look for the holder of issue %d: %w", c.Issue, err)
 		}

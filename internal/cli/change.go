@@ -11,6 +11,7 @@ import (
 
 	"interlock/internal/forge"
 	"interlock/internal/git"
+	"interlock/internal/lease"
 	"interlock/internal/run"
 	"interlock/internal/text"
 	"interlock/internal/view"
@@ -193,5 +194,9 @@ func (a *app) accepted(ctx context.Context, c forge.Change) error {
 	if err != nil {
 		return err
 	}
-	return a.saveUnderLease(ctx, s, next, run.Accepted{Head: c.HeadAt})
+	by, err := lease.Self(ctx, s)
+	if err != nil {
+		return err
+	}
+	return lease.Save(ctx, s, by, next, run.Accepted{Head: c.HeadAt})
 }

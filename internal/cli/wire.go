@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"interlock/internal/agent"
@@ -13,9 +11,8 @@ import (
 	"interlock/internal/engine"
 	"interlock/internal/forge/local"
 	"interlock/internal/git"
-	"interlock/internal/run"
+	"interlock/internal/lease"
 	"interlock/internal/sandbox"
-	"interlock/internal/store"
 	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
 )
@@ -106,7 +103,7 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 	if err != nil {
 		return nil, err
 	}
-	holder, err := holder(ctx, s)
+	holder, err := lease.Self(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -119,44 +116,4 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 			return &command.Runtime{Line: line, Path: a.getenv("PATH"), Home: a.getenv("HOME")}
 		},
 	})
-}
-
-// holder identifies this process, so that its death can be proved later.
-func holder(ctx context.Context, s store.Store) (run.Holder, error) {
-	installation, err := s.Controls().Installation(ctx)
-	if err != nil {
-		return run.Holder{}, err
-	}
-	self, err := sandbox.Self()
-	if err != nil {
-		return run.Holder{}, err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return run.Holder{}, fmt.Errorf("name this machine: %w", err)
-	}
-	namespace, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return run.Holder{}, fmt.Errorf("name the pid namespace: %w", err)
-	}
-	return run.Holder{
-		ID: rand.Text(), Namespace: namespace, Installation: installation, Host: host, PID: self.PID, Start: self.Start, Boot: self.Boot,
-	}, nil
-}
-
-// saveUnderLease saves a run that rests, with the event that moved it, under a lease taken for it.
-func (a *app) saveUnderLease(ctx context.Context, s store.Store, next run.Run, e run.Event) error {
-	h, err := holder(ctx, s)
-	if err != nil {
-		return err
-	}
-	lease, err := s.Acquire(ctx, h, store.Key(next.Repo, next.Issue), run.LeaseTTL, 0)
-	if err != nil {
-		return err
-	}
-	_, err = s.Save(ctx, lease, next, e)
-	if rerr := s.Release(ctx, lease); err == nil {
-		err = rerr
-	}
-	return err
 }

@@ -14,7 +14,7 @@ import (
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
-	"interlock/internal/sandbox"
+	"interlock/internal/sandbox/process"
 	"interlock/internal/store"
 	"interlock/internal/text"
 	"interlock/internal/workspace"
@@ -232,7 +232,7 @@ func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (l run.Lea
 		return l, from, proof, err
 	}
 	h := held.Lease.Holder
-	alive, err := sandbox.Process{PID: h.PID, Start: h.Start, Boot: h.Boot}.Alive()
+	alive, err := process.ID{PID: h.PID, Start: h.Start, Boot: h.Boot}.Alive()
 	if err != nil || alive || h.Host != e.Holder.Host || h.Namespace != e.Holder.Namespace {
 		return l, h, "", &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(h), err: held, why: e.elsewhere(h)}
 	}

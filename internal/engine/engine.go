@@ -20,6 +20,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
+	"interlock/internal/toolchain"
 	"interlock/internal/workspace"
 )
 
@@ -79,7 +80,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		Watch: claim.Watch{Dir: filepath.Join(c.State, "claims", strings.TrimSuffix(name, ".git")), Clock: c.Clock},
 		Store: c.Store, Forge: c.Forge, Repo: c.RepoKey, Self: c.Holder, Say: e.say,
 	}
-	tools, path := sandbox.Toolchains(ctx, c.Env)
+	tools, path := toolchain.Find(ctx, c.Env)
 	e.work = &workspace.Host{
 		State: c.State, Repo: repo, Facts: c.Facts, Env: c.Env, Tools: tools, Path: path, Now: c.Clock.Wall,
 	}

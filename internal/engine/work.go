@@ -10,6 +10,7 @@ import (
 
 	"interlock/internal/agent"
 	"interlock/internal/forge"
+	"interlock/internal/lease"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
@@ -193,13 +194,12 @@ func (e *Engine) accepted(ctx context.Context, r run.Run) error {
 	if err != nil {
 		return err
 	}
-	l, err := e.Store.Acquire(ctx, e.Holder, store.Key(r.Repo, r.Issue), run.LeaseTTL, 0)
-	if err != nil {
+	next.Updated = e.Clock.Wall()
+	err = lease.Save(ctx, e.Store, e.Holder, next, run.Accepted{Head: r.Head.Hash})
+	if errors.As(err, new(*store.HeldError)) {
 		return e.heldBy(ctx, r.Issue, r.ID, err)
 	}
-	next.Updated = e.Clock.Wall()
-	_, err = e.Store.Save(ctx, l, next, run.Accepted{Head: r.Head.Hash})
-	return errors.Join(err, e.Store.Release(ctx, l))
+	return err
 }
 
 // waits says that a change for the issue waits for a reviewer.

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"interlock/internal/sandbox/confine"
 )
 
 // etcVisible is all that a tree sees of /etc. What does not exist is left out; symbolic links
@@ -23,8 +25,8 @@ var etcVisible = []string{
 	"services", "os-release",
 }
 
-// devices are the host's device nodes that bubblewrap shows in /dev.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+// SystemDirs are seen by every tree of level Full; nothing below them needs a mount.
+var SystemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 // enter is the command that runs tail inside the policy's namespaces. tail is what bubblewrap
 // executes; no secret is in it, since command lines can be read by anyone.
@@ -105,7 +107,7 @@ func systemMounts() []string {
 func (p Policy) mountArgs(self string) ([]string, error) {
 	list := []Mount{{Source: self, Target: BinaryInside}}
 	var args []string
-	for _, d := range []Mount{{p.Home, HomeInside, true}, {p.Temp, tempInside, true}} {
+	for _, d := range []Mount{{p.Home, HomeInside, true}, {p.Temp, TempInside, true}} {
 		if d.Source == "" {
 			args = append(args, "--perms", "0700", "--tmpfs", d.Target)
 		} else {
@@ -140,7 +142,7 @@ func (m Mount) check() error {
 		return fmt.Errorf("mount %q at %q: both must be absolute and clean", m.Source, m.Target)
 	}
 	for _, dir := range []string{"/proc", "/dev", "/usr", "/interlock/bin"} {
-		if _, ok := below(dir, m.Target); ok && m.Target != BinaryInside {
+		if _, ok := Below(dir, m.Target); ok && m.Target != BinaryInside {
 			return fmt.Errorf("mount %q at %q: nothing may be mounted in %s", m.Source, m.Target, dir)
 		}
 	}
@@ -149,7 +151,7 @@ func (m Mount) check() error {
 
 // writable are the paths inside that Landlock leaves writable.
 func (p Policy) writable() []string {
-	out := []string{HomeInside, tempInside}
+	out := []string{HomeInside, TempInside}
 	if p.Level == Landlock {
 		out = slices.DeleteFunc([]string{p.Home, p.Temp}, func(dir string) bool { return dir == "" })
 	}
@@ -179,7 +181,7 @@ func enterDevices(argv []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
 	}
-	for _, dev := range devices {
+	for _, dev := range confine.Devices {
 		if _, err := os.Lstat(dev); errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"interlock/internal/sandbox"
+	"interlock/internal/sandbox/process"
+	"interlock/internal/toolchain"
 )
 
 // self is the test binary inside, which probes.
@@ -74,9 +76,9 @@ func TestConfinedReadsNoOperatorHome(t *testing.T) {
 		home, home + "/bin", home + "/.nvm/versions/node/v22/bin", home + "/.cargo/bin",
 		home + "/.ssh", home + "/sneaky", home + "/.config/tool", "relative", "", "/usr/bin"}, ":")}
 	p := newPlace(t, needFull(t), sandbox.Full, "mine; node; cargo;"+readAll(append(paths, home, "/root/.bashrc")...))
-	mounts, path := sandbox.Toolchains(t.Context(), env)
+	mounts, path := toolchain.Find(t.Context(), env)
 	p.spec.Policy.Tools = mounts
-	p.spec.Policy.Env = sandbox.BaseEnv(env, sandbox.Full, p.room, path)
+	p.spec.Policy.Env = toolchain.Env(env, sandbox.Full, p.room, path)
 	_, out := p.run()
 	lacks(t, out, "secret-number")
 	if n := strings.Count(out, "tool works"); n != 3 {
@@ -240,7 +242,7 @@ func TestConfinedKillsNothingOutside(t *testing.T) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	pid := cmd.Process.Pid
 	confined(t, fmt.Sprintf("kill -9 %d; prlimit --pid %d --cpu=1; renice 5 -p %d; kill -9 %d; kill -9 -1", pid, pid, pid, os.Getpid()))
-	p, err := sandbox.Self()
+	p, err := process.Self()
 	must(t, err)
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	must(t, err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"interlock/internal/sandbox/cgroup"
+	"interlock/internal/sandbox/process"
 )
 
 // termGrace is how long a living supervisor gets to end its tree by itself.
@@ -20,7 +21,7 @@ const termGrace = 5 * time.Second
 // machine, also when the supervisor is long dead. The proof is a sentence for people. Without
 // one the error is ErrNotProved with the reason; the tree may then still run.
 func End(ctx context.Context, id Identity) (proof string, err error) {
-	boot, err := BootID()
+	boot, err := process.Boot()
 	if err != nil {
 		return "", notProved(id, err)
 	}
@@ -30,7 +31,7 @@ func End(ctx context.Context, id Identity) (proof string, err error) {
 	if boot != id.Boot {
 		return "the machine was restarted since", nil
 	}
-	if err := endSupervisor(ctx, Process{PID: id.PID, Start: id.Start, Boot: id.Boot}); err != nil {
+	if err := endSupervisor(ctx, process.ID{PID: id.PID, Start: id.Start, Boot: id.Boot}); err != nil {
 		return "", notProved(id, err)
 	}
 	proof, err = endTree(ctx, id)
@@ -50,7 +51,7 @@ func endTree(ctx context.Context, id Identity) (proof string, err error) {
 		}
 		return "the supervisor is dead, the cgroup is empty and removed", nil
 	case "pidns":
-		if err := endInit(ctx, Process{PID: id.Init, Start: id.InitAt, Boot: id.Boot}); err != nil {
+		if err := endInit(ctx, process.ID{PID: id.Init, Start: id.InitAt, Boot: id.Boot}); err != nil {
 			return "", err
 		}
 		return "the supervisor is dead, the pid namespace has ended", nil
@@ -73,12 +74,12 @@ func notProved(id Identity, err error) error {
 }
 
 // endSupervisor lets a living supervisor end its tree, and kills it when it does not.
-func endSupervisor(ctx context.Context, p Process) error {
+func endSupervisor(ctx context.Context, p process.ID) error {
 	for _, step := range []struct {
 		sig   unix.Signal
 		grace time.Duration
 	}{{unix.SIGTERM, termGrace}, {unix.SIGKILL, termGrace}} {
-		if err := p.signal(step.sig); err != nil {
+		if err := p.Signal(step.sig); err != nil {
 			return fmt.Errorf("supervisor %d: %w", p.PID, err)
 		}
 		if gone, err := waitGone(ctx, p, step.grace); gone || err != nil {
@@ -89,7 +90,7 @@ func endSupervisor(ctx context.Context, p Process) error {
 }
 
 // waitGone waits until the process is proved dead, for at most grace of waking time.
-func waitGone(ctx context.Context, p Process, grace time.Duration) (bool, error) {
+func waitGone(ctx context.Context, p process.ID, grace time.Duration) (bool, error) {
 	for until, pause := time.Now().Add(grace), time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		alive, err := p.Alive()
 		if err != nil || !alive {
@@ -106,8 +107,8 @@ func waitGone(ctx context.Context, p Process, grace time.Duration) (bool, error)
 
 // endInit kills the first process of a pid namespace. It becomes a zombie only after the kernel
 // has killed every other process in there.
-func endInit(ctx context.Context, p Process) error {
-	if err := p.signal(unix.SIGKILL); err != nil {
+func endInit(ctx context.Context, p process.ID) error {
+	if err := p.Signal(unix.SIGKILL); err != nil {
 		return fmt.Errorf("init %d: %w", p.PID, err)
 	}
 	gone, err := waitGone(ctx, p, endBound)

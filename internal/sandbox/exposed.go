@@ -22,7 +22,7 @@ func Exposed(level Level, tools []Mount, private ...string) error {
 			if err != nil {
 				continue
 			}
-			if _, in := below(at, real); in {
+			if _, in := Below(at, real); in {
 				return &UnfitError{
 					Level:  level,
 					Reason: fmt.Sprintf("%s lies in %s, which every session can read", place, dir),

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"interlock/internal/sandbox/cgroup"
-	"interlock/internal/sandbox/seccomp"
+	"interlock/internal/sandbox/confine"
+	"interlock/internal/sandbox/confine/seccomp"
 )
 
 // Floors of level Full. Landlock needs ABI 6 where the network is the host's, because only from
 // there on abstract sockets outside are out of reach.
 const (
 	kernelMajor, kernelMinor = 5, 19
-	landlockFloor            = 2 // what kernel 5.19 has
 	landlockAlone            = 3 // at level Landlock, where no read-only mount stops a truncation
 	landlockScopes           = 6
 )
@@ -59,7 +59,7 @@ func (e *UnfitError) Error() string {
 
 // Inspect tries what this machine can do; bubblewrap is run, not only looked for.
 func Inspect(ctx context.Context) Facts {
-	f := Facts{Kernel: kernelRelease(), Landlock: landlockABI(), Seccomp: seccomp.Supported()}
+	f := Facts{Kernel: kernelRelease(), Landlock: confine.ABI(), Seccomp: seccomp.Supported()}
 	place, why := cgroup.Find()
 	f.Cgroup, f.Tasks, f.Memory = place.Main, place.Tasks, place.Memory
 	f.CgroupReason, f.TasksReason, f.MemoryReason = why.Main, why.Tasks, why.Memory
@@ -123,14 +123,6 @@ func kernelRelease() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-func landlockABI() int {
-	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return 0
-	}
-	return int(v)
-}
-
 // place is where a session gets its cgroups.
 func (f Facts) place() cgroup.Place {
 	return cgroup.Place{Main: f.Cgroup, Tasks: f.Tasks, Memory: f.Memory}
@@ -192,7 +184,7 @@ func (f Facts) checkFull(network string, refuse func(reason, remedy string) erro
 	if f.UserNS != nil {
 		return refuse("bubblewrap cannot start a program here: "+f.UserNS.Error(), namespaceRemedy())
 	}
-	if f.Landlock < landlockFloor {
+	if f.Landlock < confine.Floor {
 		return refuse("the kernel's Landlock is not active",
 			"add landlock to the lsm= list of the kernel command line and restart")
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,39 +124,5 @@ func TestInside(t *testing.T) {
 	p.Level = sandbox.None
 	if s := p.Inside("/s/room/tree"); s != "/s/room/tree" {
 		t.Error(s)
-	}
-}
-
-func TestProcessAlive(t *testing.T) {
-	t.Parallel()
-	self, err := sandbox.Self()
-	must(t, err)
-	cmd := exec.Command("/bin/true")
-	must(t, cmd.Start())
-	t.Cleanup(func() { cmd.Wait() })
-	zombie := sandbox.Process{PID: cmd.Process.Pid, Boot: self.Boot}
-	eventually(t, "a zombie", func() bool {
-		b, err := os.ReadFile(filepath.Join("/proc", itoa(cmd.Process.Pid), "stat"))
-		must(t, err)
-		f := strings.Fields(string(b)[strings.LastIndex(string(b), ")")+2:])
-		zombie.Start = atou(t, f[19])
-		return f[0] == "Z"
-	})
-	for name, c := range map[string]struct {
-		p     sandbox.Process
-		alive bool
-		fails bool
-	}{
-		"self":       {self, true, false},
-		"later":      {sandbox.Process{PID: self.PID, Start: self.Start + 1, Boot: self.Boot}, false, false},
-		"other boot": {sandbox.Process{PID: self.PID, Start: self.Start, Boot: "x"}, false, false},
-		"no pid":     {sandbox.Process{PID: 1 << 22, Start: 1, Boot: self.Boot}, false, false},
-		"zombie":     {zombie, false, false},
-		"empty":      {sandbox.Process{}, false, true},
-		"no boot":    {sandbox.Process{PID: self.PID, Start: self.Start}, false, true},
-	} {
-		if alive, err := c.p.Alive(); alive != c.alive || (err != nil) != c.fails {
-			t.Errorf("%s: %v %v", name, alive, err)
-		}
 	}
 }

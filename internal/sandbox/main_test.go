@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"interlock/internal/sandbox"
+	"interlock/internal/toolchain"
 )
 
 // TestMain also plays the engine that a test kills: a real process that holds a session.
@@ -166,7 +167,7 @@ func newPlace(t *testing.T, facts sandbox.Facts, level sandbox.Level, script str
 	t.Helper()
 	room, err := sandbox.NewRoom(filepath.Join(t.TempDir(), "room"))
 	must(t, err)
-	env := sandbox.BaseEnv([]string{"PATH=/usr/bin:/bin", "SECRET_TOKEN=planted"}, level, room, "/usr/local/bin:/usr/bin:/bin")
+	env := toolchain.Env([]string{"PATH=/usr/bin:/bin", "SECRET_TOKEN=planted"}, level, room, "/usr/local/bin:/usr/bin:/bin")
 	return &place{t: t, room: room, facts: facts, spec: sandbox.Spec{
 		Session: t.Name(),
 		Log:     filepath.Join(t.TempDir(), "log"),

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"interlock/internal/sandbox"
+	"interlock/internal/toolchain"
 )
 
 // programs are real ones, each with work of its kind. What is not installed is left out.
@@ -29,7 +30,7 @@ print("python3",asyncio.run(f()).decode())'`, "python3 works"},
 // TestProgramsWork: the filter and the rules are not in the way of what agents and checks do.
 func TestProgramsWork(t *testing.T) {
 	t.Parallel()
-	tools, path := sandbox.Toolchains(t.Context(), os.Environ())
+	tools, path := toolchain.Find(t.Context(), os.Environ())
 	for _, level := range []sandbox.Level{sandbox.Full, sandbox.Landlock} {
 		for _, program := range programs {
 			t.Run(string(level)+"/"+program.name, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestProgramsWork(t *testing.T) {
 				}
 				p := newPlace(t, need(t, level), level, program.script)
 				p.spec.Policy.Tools = tools
-				p.spec.Policy.Env = sandbox.BaseEnv(os.Environ(), level, p.room, path)
+				p.spec.Policy.Env = toolchain.Env(os.Environ(), level, p.room, path)
 				if r, out := p.run(); r.Exit != 0 || !strings.Contains(out, program.want) {
 					t.Errorf("%+v:\n%s", r, out)
 				}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+
+	"interlock/internal/sandbox/confine"
 )
 
 // The hidden subcommands. The program executes itself with them; people never type them.
@@ -35,7 +37,7 @@ func Reenter(args []string) (code int, handled bool) {
 		case superviseArg:
 			return superviseMain(), true
 		case confineArg:
-			return report("confine", confineMain(rest)), true
+			return report("confine", confine.Main(rest)), true
 		case execArg:
 			return report("exec", execMain(rest)), true
 		case devicesArg:

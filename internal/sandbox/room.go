@@ -14,7 +14,7 @@ const (
 	BinaryInside    = "/interlock/bin/interlock"
 	HomeInside      = "/home/agent"
 	TaskInside      = "/interlock/task"
-	tempInside      = "/tmp"
+	TempInside      = "/tmp"
 )
 
 // Room is the private directory tree of one session.
@@ -57,7 +57,7 @@ func (p Policy) Inside(hostPath string) string {
 	}
 	best, out := -1, hostPath
 	try := func(source, target string) {
-		rel, ok := below(source, hostPath)
+		rel, ok := Below(source, hostPath)
 		if source != "" && ok && len(source) > best {
 			best, out = len(source), filepath.Join(target, rel)
 		}
@@ -69,12 +69,12 @@ func (p Policy) Inside(hostPath string) string {
 		try(m.Source, m.Target)
 	}
 	try(p.Home, HomeInside)
-	try(p.Temp, tempInside)
+	try(p.Temp, TempInside)
 	return out
 }
 
-// below says whether path is dir or lies under it, by name, and what is left.
-func below(dir, path string) (string, bool) {
+// Below says whether path is dir or lies under it, by name, and what is left.
+func Below(dir, path string) (string, bool) {
 	rel, err := filepath.Rel(dir, path)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 		return "", false

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"interlock/internal/sandbox/cgroup"
+	"interlock/internal/sandbox/process"
 )
 
 // tick is how often limits are compared with CLOCK_BOOTTIME. The ticker itself stands still in
@@ -78,7 +79,7 @@ func (s *supervisor) prepare(control *bufio.Reader) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("subreaper: %w", err)
 	}
-	self, err := Self()
+	self, err := process.Self()
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"interlock/internal/sandbox"
+	"interlock/internal/sandbox/process"
 )
 
 // way is one level with one way of ending a tree.
@@ -123,7 +124,7 @@ func TestEngineKilledEndsTree(t *testing.T) {
 		eventually(t, "five processes run", func() bool { return sleepers(m) >= 5 })
 		must(t, cmd.Process.Signal(syscall.SIGKILL))
 		eventually(t, "no process of the tree is left", func() bool { return len(marked(m)) == 0 })
-		super := sandbox.Process{PID: id.PID, Start: id.Start, Boot: id.Boot}
+		super := process.ID{PID: id.PID, Start: id.Start, Boot: id.Boot}
 		eventually(t, "the supervisor is gone", func() bool { alive, err := super.Alive(); return err == nil && !alive })
 		cgroupGone(t, id)
 		if proof, err := sandbox.End(t.Context(), id); err != nil || proof == "" {
@@ -137,7 +138,7 @@ func TestEngineKilledBeforeStart(t *testing.T) {
 		p := newPlace(t, f, w.level, "echo started")
 		cmd, id := p.engine(w.noCgroup, true)
 		must(t, cmd.Process.Signal(syscall.SIGKILL))
-		super := sandbox.Process{PID: id.PID, Start: id.Start, Boot: id.Boot}
+		super := process.ID{PID: id.PID, Start: id.Start, Boot: id.Boot}
 		eventually(t, "the supervisor is gone", func() bool { alive, err := super.Alive(); return err == nil && !alive })
 		cgroupGone(t, id)
 		if out := p.output(); out != "" {
@@ -224,7 +225,7 @@ func TestEndOfStoppedSupervisor(t *testing.T) {
 
 func TestEndRefusesWhatItCannotProve(t *testing.T) {
 	t.Parallel()
-	boot, err := sandbox.BootID()
+	boot, err := process.Boot()
 	must(t, err)
 	for _, id := range []sandbox.Identity{
 		{}, {PID: 1 << 22, Boot: boot}, {Way: "cgroup", PID: 1 << 22, Start: 1, Boot: boot},

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"interlock/internal/sandbox/cgroup"
+	"interlock/internal/sandbox/confine"
+	"interlock/internal/sandbox/process"
 )
 
 // tree is the process tree of one session, seen from its supervisor.
@@ -23,12 +25,12 @@ type tree struct {
 	log    *sessionLog
 	stdin  string
 
-	main   int      // pid of the process that was started, 0 before
-	init   Process  // of the pid namespace, when it was asked for
-	spec   *os.File // the confined stage waits on it; nil at level None
-	report *os.File // it tells readiness here
-	info   *os.File // bubblewrap tells the first process here; open as long as bubblewrap runs
-	output *os.File // read end of stdout and stderr
+	main   int        // pid of the process that was started, 0 before
+	init   process.ID // of the pid namespace, when it was asked for
+	spec   *os.File   // the confined stage waits on it; nil at level None
+	report *os.File   // it tells readiness here
+	info   *os.File   // bubblewrap tells the first process here; open as long as bubblewrap runs
+	output *os.File   // read end of stdout and stderr
 
 	started bool
 	offset  int64         // of the log when the tree was started
@@ -41,7 +43,7 @@ type tree struct {
 
 // start starts the tree, once. At level Full its last stage then waits for release. With
 // wantInit the first process of the pid namespace is found out and returned.
-func (t *tree) start(wantInit bool) (Process, error) {
+func (t *tree) start(wantInit bool) (process.ID, error) {
 	if t.started {
 		return t.init, nil
 	}
@@ -51,7 +53,7 @@ func (t *tree) start(wantInit bool) (Process, error) {
 	child, err := t.connect(cmd)
 	defer func() { closeAll(child) }()
 	if err != nil {
-		return Process{}, err
+		return process.ID{}, err
 	}
 	if t.policy.Level == None {
 		err = t.plain(cmd)
@@ -63,17 +65,17 @@ func (t *tree) start(wantInit bool) (Process, error) {
 	}
 	if err != nil && t.policy.Level == None {
 		t.notStarted(err)
-		return Process{}, nil
+		return process.ID{}, nil
 	}
 	if err != nil {
-		return Process{}, fmt.Errorf("start: %w", err)
+		return process.ID{}, fmt.Errorf("start: %w", err)
 	}
 	go t.copyOutput()
 	go t.reap()
 	if wantInit {
 		return t.init, t.findInit()
 	}
-	return Process{}, nil
+	return process.ID{}, nil
 }
 
 // connect opens the three standard streams; what it returns is to be closed after the start.
@@ -99,11 +101,11 @@ func (t *tree) connect(cmd *exec.Cmd) ([]*os.File, error) {
 func (t *tree) plain(cmd *exec.Cmd) (err error) {
 	cmd.Dir, cmd.Args = t.policy.Dir, t.policy.Argv
 	cmd.Env = append([]string{}, t.policy.Env...) // not nil: nothing is inherited
-	cmd.Path, err = lookPath(t.policy.Argv, t.policy.Env)
+	cmd.Path, err = confine.LookPath(t.policy.Argv, t.policy.Env)
 	return err
 }
 
-// confine is our own stage, at level Full inside of bubblewrap. Descriptors of the child: 3 the confinement,
+// confine is our own stage, at level Full inside of bubblewrap. Descriptors of the child: 3 the order,
 // 4 the report, 5 bubblewrap's status.
 func (t *tree) confine(cmd *exec.Cmd, child []*os.File, wantInit bool) ([]*os.File, error) {
 	pipes := make([]*os.File, 0, 6)
@@ -159,7 +161,7 @@ func closeAll(files []*os.File) {
 // notStarted is the outcome of a command that cannot be executed: that of a shell, and no tree.
 func (t *tree) notStarted(err error) {
 	t.log.note("the command cannot be started: " + err.Error())
-	t.started, t.ws = true, syscall.WaitStatus(startCode(err)<<8)
+	t.started, t.ws = true, syscall.WaitStatus(confine.StartCode(err)<<8)
 	close(t.exited)
 	close(t.alone)
 	close(t.copied)
@@ -171,12 +173,12 @@ func (t *tree) release() error {
 		return nil
 	}
 	p := t.policy
-	line, err := p.confinement(t.facts.Landlock).encode()
+	line, err := p.order(t.facts.Landlock).Encode()
 	if err != nil {
 		return err
 	}
 	go func() { // ends with the stage, which reads it or dies
-		t.spec.Write(append(line, releaseLine...))
+		t.spec.Write(append(line, confine.Release...))
 		t.spec.Close()
 	}()
 	return nil
@@ -229,7 +231,7 @@ func (t *tree) findInit() error {
 		return fmt.Errorf("bubblewrap did not come up (%w): %s", err, tail(t.log.path, t.offset))
 	}
 	var err error
-	t.init, err = processOf(got.PID)
+	t.init, err = process.Of(got.PID)
 	return err
 }
 
@@ -239,9 +241,9 @@ func (t *tree) failedSetup() bool {
 		return false
 	}
 	t.report.SetReadDeadline(time.Now().Add(time.Second))
-	b := make([]byte, len(readyLine))
+	b := make([]byte, len(confine.Ready))
 	_, err := io.ReadFull(t.report, b)
-	return err != nil || string(b) != readyLine
+	return err != nil || string(b) != confine.Ready
 }
 
 // trouble is why the command was never reached.

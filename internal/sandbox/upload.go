@@ -14,7 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"interlock/internal/sandbox/seccomp"
+	"interlock/internal/sandbox/confine"
+	"interlock/internal/sandbox/confine/seccomp"
 )
 
 // uploadSeconds is the last resort against an upload-pack that hangs, for instance on a FIFO in
@@ -38,7 +39,7 @@ type uploadPolicy struct {
 // network at level Full; p.Argv, if set,
 // replaces the command. At level None nothing is confined.
 func UploadPack(p Policy, specFile string) (command string, err error) {
-	f := Facts{Kernel: kernelRelease(), Landlock: landlockABI(), Seccomp: seccomp.Supported()}
+	f := Facts{Kernel: kernelRelease(), Landlock: confine.ABI(), Seccomp: seccomp.Supported()}
 	switch p.Level {
 	case Full:
 		p.Network, p.Home, p.Temp = "none", "", ""
@@ -110,7 +111,7 @@ func execMain(args []string) error {
 		return fmt.Errorf("alarm: %w", err)
 	}
 	if p.Level == None {
-		path, err := lookPath(p.Argv, p.Env)
+		path, err := confine.LookPath(p.Argv, p.Env)
 		if err != nil {
 			return err
 		}
@@ -122,15 +123,15 @@ func execMain(args []string) error {
 // enterConfined becomes the confined stage, at level Full inside of bubblewrap, which finds what to do in a
 // file of memory: no other process is left to tell it.
 func enterConfined(f Facts, p Policy) error {
-	line, err := p.confinement(f.Landlock).encode()
+	line, err := p.order(f.Landlock).Encode()
 	if err != nil {
 		return err
 	}
-	fd, err := unix.MemfdCreate("confinement", 0) // without close-on-exec: it is for the stage
+	fd, err := unix.MemfdCreate("order", 0) // without close-on-exec: it is for the stage
 	if err != nil {
 		return fmt.Errorf("memfd: %w", err)
 	}
-	if _, err := unix.Pwrite(fd, append(line, releaseLine...), 0); err != nil {
+	if _, err := unix.Pwrite(fd, append(line, confine.Release...), 0); err != nil {
 		return fmt.Errorf("memfd: %w", err)
 	}
 	argv, err := f.stage(p, []string{confineArg, strconv.Itoa(fd), "-1"})

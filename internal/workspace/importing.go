@@ -11,6 +11,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/snapshot"
+	"interlock/internal/toolchain"
 )
 
 // OfContent reports whether an import failed by what is in the workspace: it would fail again.
@@ -59,7 +60,7 @@ func (h *Host) importFrom(live context.Context, r run.Run, room sandbox.Room, di
 		},
 		Argv: []string{"git", "-c", "safe.directory=*", "upload-pack"},
 	}
-	p.Env = sandbox.BaseEnv(h.Env, level, room, systemPath)
+	p.Env = toolchain.Env(h.Env, level, room, systemPath)
 	if level != sandbox.Full {
 		spec.Source = dir
 	}
@@ -128,7 +129,7 @@ func (h *Host) runSnapshot(live context.Context, r run.Run, from, room sandbox.R
 			{Source: room.Tree(), Target: snapshotInside, Write: true},
 		},
 	}
-	p.Env = sandbox.BaseEnv(h.Env, level, room, systemPath)
+	p.Env = toolchain.Env(h.Env, level, room, systemPath)
 	binary := sandbox.BinaryInside
 	if level != sandbox.Full {
 		binary = "/proc/self/exe"

@@ -12,6 +12,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
+	"interlock/internal/toolchain"
 )
 
 // Record saves a session durably, under the authority of whoever drives the run: before it is
@@ -65,7 +66,7 @@ func (h *Host) policy(r run.Run, room sandbox.Room, c Command) sandbox.Policy {
 		Argv: c.Argv,
 	}
 	p.Mounts = append(p.Mounts, c.Mounts...)
-	p.Env = append(sandbox.BaseEnv(h.Env, level, room, h.Path),
+	p.Env = append(toolchain.Env(h.Env, level, room, h.Path),
 		"INTERLOCK_PROMPT_FILE="+filepath.Join(p.Inside(room.Task()), "prompt.md"),
 		fmt.Sprintf("INTERLOCK_ISSUE=%d", r.Issue), "INTERLOCK_RUN="+r.ID, fmt.Sprintf("INTERLOCK_ATTEMPT=%d", r.Attempt))
 	p.Env = append(p.Env, c.Env...)

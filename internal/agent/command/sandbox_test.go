@@ -9,6 +9,7 @@ import (
 
 	"interlock/internal/agent/command"
 	"interlock/internal/sandbox"
+	"interlock/internal/toolchain"
 )
 
 func TestMain(m *testing.M) {
@@ -76,14 +77,14 @@ func start(t *testing.T, facts sandbox.Facts, level sandbox.Level, argv []string
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, path := sandbox.Toolchains(t.Context(), os.Environ())
+	tools, path := toolchain.Find(t.Context(), os.Environ())
 	log := filepath.Join(base, "log")
 	s, err := sandbox.Prepare(t.Context(), facts, sandbox.Spec{
 		Session: "command-test",
 		Policy: sandbox.Policy{
 			Level: level, Network: "host", Tools: tools, Home: room.Home(), Temp: room.Temp(), Dir: room.Tree(), Argv: argv,
 			Mounts: append([]sandbox.Mount{{Source: room.Tree(), Target: sandbox.WorkspaceInside, Write: true}}, mounts...),
-			Env:    sandbox.BaseEnv(os.Environ(), level, room, path),
+			Env:    toolchain.Env(os.Environ(), level, room, path),
 		},
 		Limits: sandbox.Limits{Total: time.Minute},
 		Log:    log,

@@ -1,4 +1,4 @@
-package cli
+package request
 
 import (
 	"fmt"
@@ -19,14 +19,14 @@ const (
 var aSize = regexp.MustCompile(`^([0-9]{1,12})(%|(?:([KMGT])(?:iB|i|B)?|B)?)$`)
 
 // memory is what --max-memory says, in bytes; 0: no limit.
-func (o runOptions) memory() (int64, error) {
-	m := aSize.FindStringSubmatch(o.maxMemory)
+func (o Options) memory() (int64, error) {
+	m := aSize.FindStringSubmatch(o.MaxMemory)
 	if m == nil {
-		return 0, bad("--max-memory %s: a share of the machine's memory as in 75%%, or a size as in 8GiB", text.Quote(o.maxMemory))
+		return 0, fmt.Errorf("--max-memory %s: a share of the machine's memory as in 75%%, or a size as in 8GiB", text.Quote(o.MaxMemory))
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil {
-		return 0, bad("--max-memory %s: %v", text.Quote(o.maxMemory), err)
+		return 0, fmt.Errorf("--max-memory %s: %v", text.Quote(o.MaxMemory), err)
 	}
 	switch m[3] {
 	case "K":
@@ -40,12 +40,12 @@ func (o runOptions) memory() (int64, error) {
 	}
 	if m[2] == "%" {
 		if n > 100 {
-			return 0, bad("--max-memory %s: the machine has 100%%", text.Quote(o.maxMemory))
+			return 0, fmt.Errorf("--max-memory %s: the machine has 100%%", text.Quote(o.MaxMemory))
 		}
 		return share(n)
 	}
 	if n != 0 && n < minMemory {
-		return 0, bad("--max-memory %s: at least 64MiB are needed to build anything, or 0 for no limit", text.Quote(o.maxMemory))
+		return 0, fmt.Errorf("--max-memory %s: at least 64MiB are needed to build anything, or 0 for no limit", text.Quote(o.MaxMemory))
 	}
 	return n, nil
 }

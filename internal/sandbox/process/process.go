@@ -1,4 +1,7 @@
-package sandbox
+// Package process names a process of this machine so that it can never be mistaken for a later one,
+// proves that it is gone, and sends signals to exactly it and to what it started. It starts nothing
+// and waits for nothing.
+package process
 
 import (
 	"bytes"
@@ -7,21 +10,20 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Process names one process of this machine so that it cannot be mistaken for a later one with
+// ID names one process of this machine so that it cannot be mistaken for a later one with
 // the same pid.
-type Process struct {
+type ID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // field 22 of /proc/PID/stat, clock ticks since boot
-	Boot  string `json:"boot"`  // BootID
+	Boot  string `json:"boot"`  // of Boot
 }
 
-// BootID is the kernel's random name for the running boot.
-func BootID() (string, error) {
+// Boot is the kernel's random name for the running boot.
+func Boot() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("boot id: %w", err)
@@ -30,28 +32,29 @@ func BootID() (string, error) {
 }
 
 // Self is the calling process.
-func Self() (Process, error) { return processOf(os.Getpid()) }
+func Self() (ID, error) { return Of(os.Getpid()) }
 
-func processOf(pid int) (Process, error) {
-	boot, err := BootID()
+// Of is the process that has a pid now.
+func Of(pid int) (ID, error) {
+	boot, err := Boot()
 	if err != nil {
-		return Process{}, err
+		return ID{}, err
 	}
 	st, err := readStat(pid)
 	if err != nil {
-		return Process{}, fmt.Errorf("process %d: %w", pid, err)
+		return ID{}, fmt.Errorf("process %d: %w", pid, err)
 	}
-	return Process{PID: pid, Start: st.start, Boot: boot}, nil
+	return ID{PID: pid, Start: st.start, Boot: boot}, nil
 }
 
 // Alive says whether the process still runs. False is proof that it does not: there is no such
 // pid, the pid belongs to a later process, it is a zombie, or the machine was restarted. When
 // /proc cannot be read the answer is an error, never false.
-func (p Process) Alive() (bool, error) {
+func (p ID) Alive() (bool, error) {
 	if p.PID <= 0 || p.Boot == "" {
 		return false, fmt.Errorf("process %d: the record is incomplete", p.PID)
 	}
-	boot, err := BootID()
+	boot, err := Boot()
 	if err != nil {
 		return false, err
 	}
@@ -114,14 +117,4 @@ func parseStat(b []byte) (stat, error) {
 		return stat{}, fmt.Errorf("stat line: start time: %w", err)
 	}
 	return stat{pid: pid, parent: parent, state: f[0][0], start: start}, nil
-}
-
-// bootTime is CLOCK_BOOTTIME. Every deadline of this package is compared on it, because Go's
-// timers and CLOCK_MONOTONIC stand still while the machine is suspended.
-func bootTime() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		panic("sandbox: CLOCK_BOOTTIME: " + err.Error()) // every supported kernel has it
-	}
-	return time.Duration(ts.Nano())
 }

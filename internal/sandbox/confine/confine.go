@@ -1,4 +1,7 @@
-package sandbox
+// Package confine is the last stage before a confined command: still trusted, it takes every right
+// away from itself, then becomes the command. It starts no other process, and what it is told
+// comes over a descriptor, never from its arguments.
+package confine
 
 import (
 	"bufio"
@@ -17,11 +20,11 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
 
-	"interlock/internal/sandbox/seccomp"
+	"interlock/internal/sandbox/confine/seccomp"
 )
 
-// confinement is what the stage inside the namespaces is told, over a descriptor.
-type confinement struct {
+// Order is what the stage inside the namespaces is told, over a descriptor.
+type Order struct {
 	Argv     []string `json:"argv"`
 	Env      []string `json:"env"`
 	Dir      string   `json:"dir"`
@@ -32,26 +35,22 @@ type confinement struct {
 }
 
 const (
-	releaseLine = "go\n"
-	readyLine   = "ready\n"
+	// Release is written after the order: the stage then goes on.
+	Release = "go\n"
+	// Ready is what the stage answers when only the command itself is still to come.
+	Ready = "ready\n"
 )
 
-// confinement is what the last stage does for this policy. At level Full all that is mounted may
-// be read, for nothing else is there.
-func (p Policy) confinement(abi int) confinement {
-	c := confinement{Argv: p.Argv, Env: p.Env, Dir: p.workDir(), Write: p.writable(), Landlock: abi}
-	if c.Alone = p.Level == Landlock; c.Alone {
-		c.Read = p.readable()
-	} else {
-		c.Read = []string{"/"}
-	}
-	return c
-}
+// Floor is the lowest Landlock ABI that is worked with: what kernel 5.19 has.
+const Floor = 2
 
-// confineMain runs, at level Full inside bubblewrap, still trusted: it waits to be released, takes every right
-// away from itself, then becomes the command. Arguments: descriptor of the confinement, and of
+// Devices are the device nodes that every program expects.
+var Devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// Main runs, at level Full inside bubblewrap, still trusted: it waits to be released, takes every right
+// away from itself, then becomes the command. Arguments: descriptor of the order, and of
 // the pipe on which readiness and a failed exec are told (-1: none).
-func confineMain(args []string) error {
+func Main(args []string) error {
 	runtime.LockOSThread() // the rights of the thread that calls exec are those the command gets
 	if len(args) != 2 {
 		return errors.New("wants two descriptors")
@@ -69,11 +68,11 @@ func confineMain(args []string) error {
 	if err != nil {
 		return nil // the supervisor is gone, and nothing has begun
 	}
-	var c confinement
+	var c Order
 	if err := json.Unmarshal(line, &c); err != nil {
-		return fmt.Errorf("confinement: %w", err)
+		return fmt.Errorf("order: %w", err)
 	}
-	if release, err := r.ReadString('\n'); err != nil || release != releaseLine {
+	if release, err := r.ReadString('\n'); err != nil || release != Release {
 		return nil
 	}
 	if err := c.apply(); err != nil {
@@ -96,7 +95,7 @@ func descriptor(s string) (*os.File, error) {
 
 // apply gives up everything that the command must not have. Order matters: Landlock needs the
 // paths still to be opened, and is refused without no_new_privs.
-func (c confinement) apply() error {
+func (c Order) apply() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("descriptors: %w", err)
 	}
@@ -127,6 +126,15 @@ func (c confinement) apply() error {
 	return nil
 }
 
+// ABI is the version of Landlock that the kernel has, 0 without it.
+func ABI() int {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(v)
+}
+
 // landlockConfigs are the strict configurations by ABI. The network rights are left out: they
 // miss Multipath TCP, so they bound nothing, and the network is decided by its namespace.
 var landlockConfigs = []landlock.Config{
@@ -134,9 +142,9 @@ var landlockConfigs = []landlock.Config{
 	landlock.V7, landlock.V8, landlock.V9, landlock.V10, landlock.V11,
 }
 
-func (c confinement) restrict() error {
-	abi := landlockABI()
-	if abi != c.Landlock || abi < landlockFloor {
+func (c Order) restrict() error {
+	abi := ABI()
+	if abi != c.Landlock || abi < Floor {
 		return fmt.Errorf("the kernel has ABI %d, %d was expected", abi, c.Landlock)
 	}
 	strict := landlockConfigs[min(abi, len(landlockConfigs)-1)]
@@ -147,8 +155,8 @@ func (c confinement) restrict() error {
 // rules: what is named may be read and executed; only the session's own places and the devices
 // every program expects may be written. Device ioctls are for terminals only. Without a mount
 // namespace terminals and shared memory are the host's, and left out.
-func (c confinement) rules(abi int) []landlock.Rule {
-	dev := landlock.RWFiles(devices...).IgnoreIfMissing()
+func (c Order) rules(abi int) []landlock.Rule {
+	dev := landlock.RWFiles(Devices...).IgnoreIfMissing()
 	pts := landlock.RWDirs("/dev/pts", "/dev/shm").IgnoreIfMissing()
 	if abi >= 5 {
 		dev, pts = dev.WithIoctlDev(), pts.WithIoctlDev()
@@ -203,13 +211,13 @@ func dropCapabilities() error {
 }
 
 // run becomes the command. It returns only when that fails; 127 and 126 are the shell's codes.
-func (c confinement) run(out *os.File) error {
+func (c Order) run(out *os.File) error {
 	if err := os.Chdir(c.Dir); err != nil {
 		return fmt.Errorf("working directory: %w", err)
 	}
-	path, err := lookPath(c.Argv, c.Env)
+	path, err := LookPath(c.Argv, c.Env)
 	if out != nil {
-		if _, werr := io.WriteString(out, readyLine); werr != nil {
+		if _, werr := io.WriteString(out, Ready); werr != nil {
 			return fmt.Errorf("supervisor: %w", werr)
 		}
 	}
@@ -217,21 +225,21 @@ func (c confinement) run(out *os.File) error {
 		err = syscall.Exec(path, c.Argv, c.Env)
 	}
 	fmt.Fprintf(os.Stderr, "interlock: the command cannot be started: %v\n", err)
-	os.Exit(startCode(err))
+	os.Exit(StartCode(err))
 	return nil
 }
 
-// startCode is the exit code of a command that could not be started, as a shell gives it.
-func startCode(err error) int {
+// StartCode is the exit code of a command that could not be started, as a shell gives it.
+func StartCode(err error) int {
 	if errors.Is(err, os.ErrNotExist) {
 		return 127
 	}
 	return 126
 }
 
-// lookPath finds argv[0] in the PATH of env, which is not the caller's. A name with a slash is
+// LookPath finds argv[0] in the PATH of env, which is not the caller's. A name with a slash is
 // taken as it is, relative to the working directory.
-func lookPath(argv, env []string) (string, error) {
+func LookPath(argv, env []string) (string, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return "", errors.New("the command is empty")
 	}
@@ -255,8 +263,8 @@ func lookPath(argv, env []string) (string, error) {
 	return "", fmt.Errorf("%q is not in PATH: %w", name, os.ErrNotExist)
 }
 
-// encode is the line that confineMain reads.
-func (c confinement) encode() ([]byte, error) {
+// Encode is the line that Main reads.
+func (c Order) Encode() ([]byte, error) {
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(c); err != nil {
 		return nil, err

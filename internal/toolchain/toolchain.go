@@ -1,6 +1,10 @@
-package sandbox
+// Package toolchain finds what of the operator's machine a session needs beside the system: tool
+// chains to be shown read-only, and the variables that lead to them. It never shows a home as a
+// whole, nor what is known to hold secrets, and never passes a credential.
+package toolchain
 
 import (
+	"bytes"
 	"context"
 	"encoding/pem"
 	"os"
@@ -8,13 +12,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"interlock/internal/sandbox"
+	"interlock/internal/sandbox/confine"
 )
-
-// systemDirs are seen by every tree of level Full; nothing below them needs a mount.
-var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 // neverDirs are never shown, nor is a directory that holds one of them.
 var neverDirs = []string{"/proc", "/sys", "/dev", "/run", "/var", "/etc", "/boot", "/home", "/root", "/tmp", "/opt", "/srv", "/mnt"}
@@ -33,14 +36,14 @@ var besideBin = []string{"lib", "lib64", "libexec"}
 type tools struct {
 	env    map[string]string
 	home   string
-	mounts []Mount
+	mounts []sandbox.Mount
 	path   []string
 }
 
-// Toolchains finds the operator's tool chains by the given environment: what to mount read-only
+// Find finds the operator's tool chains by the given environment: what to mount read-only
 // (the Go module cache and certificate files included), and the PATH that names only directories
 // seen inside. The home itself, and directories known to hold secrets, are never among them.
-func Toolchains(ctx context.Context, env []string) (mounts []Mount, path string) {
+func Find(ctx context.Context, env []string) (mounts []sandbox.Mount, path string) {
 	t := &tools{env: envMap(env)}
 	t.home = filepath.Clean(t.env["HOME"])
 	dirs := filepath.SplitList(t.env["PATH"])
@@ -68,7 +71,7 @@ func Toolchains(ctx context.Context, env []string) (mounts []Mount, path string)
 // goDirs asks the operator's go, in a directory without a module, and falls back to where it is
 // when it does not answer.
 func (t *tools) goDirs(ctx context.Context, env []string) (root, modCache string) {
-	program, err := lookPath([]string{"go"}, env)
+	program, err := confine.LookPath([]string{"go"}, env)
 	if err != nil {
 		return "", ""
 	}
@@ -76,8 +79,8 @@ func (t *tools) goDirs(ctx context.Context, env []string) (root, modCache string
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "env", "GOROOT", "GOMODCACHE")
 	cmd.Env, cmd.Dir, cmd.WaitDelay = env, "/", time.Second
-	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-	var out cappedBuffer
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out capped
 	cmd.Stdout = &out
 	if cmd.Run() == nil {
 		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) == 2 {
@@ -88,6 +91,14 @@ func (t *tools) goDirs(ctx context.Context, env []string) (root, modCache string
 		root = filepath.Dir(filepath.Dir(real))
 	}
 	return root, goModCache(t.env)
+}
+
+// capped keeps the first 4 KiB.
+type capped struct{ bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	c.Buffer.Write(p[:min(len(p), max(0, 4096-c.Len()))])
+	return len(p), nil
 }
 
 // goModCache is where Go keeps modules when nothing but the environment says so.
@@ -128,12 +139,12 @@ func (t *tools) addPath(dir string) {
 
 // family is the version manager's directory that holds dir, or the package's below /opt.
 func (t *tools) family(dir string) string {
-	if rel, ok := below("/opt", dir); ok && rel != "." {
+	if rel, ok := sandbox.Below("/opt", dir); ok && rel != "." {
 		return filepath.Join("/opt", strings.Split(rel, "/")[0])
 	}
 	for _, f := range wholeFamilies {
 		whole := filepath.Join(t.home, f)
-		if _, ok := below(whole, dir); ok && t.home != "" {
+		if _, ok := sandbox.Below(whole, dir); ok && t.home != "" {
 			return whole
 		}
 	}
@@ -209,19 +220,19 @@ func (t *tools) harmless(path, home string) bool {
 		never = append(never, home)
 		for _, s := range secretDirs {
 			secret := filepath.Join(home, s)
-			if _, ok := below(secret, path); ok {
+			if _, ok := sandbox.Below(secret, path); ok {
 				return false
 			}
 			never = append(never, secret)
 		}
 	}
 	for _, dir := range never {
-		if _, holds := below(path, dir); holds {
+		if _, holds := sandbox.Below(path, dir); holds {
 			return false
 		}
 	}
 	for _, dir := range []string{"/proc", "/sys", "/dev", "/run", "/etc"} {
-		if _, ok := below(dir, path); ok {
+		if _, ok := sandbox.Below(dir, path); ok {
 			return false
 		}
 	}
@@ -236,16 +247,16 @@ func (t *tools) mount(path string) {
 		return
 	}
 	for _, m := range t.mounts {
-		if rel, ok := below(m.Target, path); ok && filepath.Join(m.Source, rel) == real {
+		if rel, ok := sandbox.Below(m.Target, path); ok && filepath.Join(m.Source, rel) == real {
 			return
 		}
 	}
-	t.mounts = append(t.mounts, Mount{Source: real, Target: path})
+	t.mounts = append(t.mounts, sandbox.Mount{Source: real, Target: path})
 }
 
 func isSystem(path string) bool {
-	for _, dir := range systemDirs {
-		if _, ok := below(dir, filepath.Clean(path)); ok {
+	for _, dir := range sandbox.SystemDirs {
+		if _, ok := sandbox.Below(dir, filepath.Clean(path)); ok {
 			return true
 		}
 	}
@@ -260,7 +271,7 @@ func certificateShown(path string) bool {
 		return false
 	}
 	if st.IsDir() {
-		_, ok := below("/etc/ssl/certs", filepath.Clean(path))
+		_, ok := sandbox.Below("/etc/ssl/certs", filepath.Clean(path))
 		return ok || isSystem(path)
 	}
 	if !st.Mode().IsRegular() || st.Size() > 4<<20 {

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"interlock/internal/sandbox/seccomp"
+	"interlock/internal/sandbox/confine/seccomp"
 )
 
 // call is one system call to be made for real, and the error that is expected of it.

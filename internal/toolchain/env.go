@@ -1,4 +1,4 @@
-package sandbox
+package toolchain
 
 import (
 	"maps"
@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"interlock/internal/sandbox"
 )
 
 // passedVars are the operator's variables that every tree gets, as they are but for credentials
@@ -29,10 +31,10 @@ var (
 	query    = regexp.MustCompile(`\?[^,|\s]*`)
 )
 
-// BaseEnv is the environment of a tree: an allow-list of the operator's variables, and what the
-// room decides. path is what Toolchains returned; at level None the operator's own PATH stays.
+// Env is the environment of a tree: an allow-list of the operator's variables, and what the
+// room decides. path is what Find returned; at level None the operator's own PATH stays.
 // What go env -w has set counts like a variable. Credentials in URLs are taken out.
-func BaseEnv(operator []string, level Level, room Room, path string) []string {
+func Env(operator []string, level sandbox.Level, room sandbox.Room, path string) []string {
 	op := goEnvFile(envMap(operator))
 	out := map[string]string{
 		"PATH": op["PATH"], "HOME": room.Home(), "TMPDIR": room.Temp(),
@@ -40,11 +42,11 @@ func BaseEnv(operator []string, level Level, room Room, path string) []string {
 		"GIT_AUTHOR_NAME": "Interlock agent", "GIT_AUTHOR_EMAIL": "agent@localhost",
 		"GIT_COMMITTER_NAME": "Interlock agent", "GIT_COMMITTER_EMAIL": "agent@localhost",
 	}
-	if level == Full {
-		out["PATH"] = filepath.Dir(BinaryInside) + ":" + path
-		out["HOME"], out["TMPDIR"] = HomeInside, tempInside
+	if level == sandbox.Full {
+		out["PATH"] = filepath.Dir(sandbox.BinaryInside) + ":" + path
+		out["HOME"], out["TMPDIR"] = sandbox.HomeInside, sandbox.TempInside
 	}
-	if level == Landlock {
+	if level == sandbox.Landlock {
 		out["PATH"] = path               // of the operator's only what can be read
 		out["GIT_CONFIG_NOSYSTEM"] = "1" // git would see /etc/gitconfig, and fail to open it
 	}
@@ -57,7 +59,7 @@ func BaseEnv(operator []string, level Level, room Room, path string) []string {
 		out["LANG"] = "C.UTF-8"
 	}
 	for _, name := range certificateVars {
-		if v := op[name]; v != "" && (level == None || certificateShown(v)) {
+		if v := op[name]; v != "" && (level == sandbox.None || certificateShown(v)) {
 			out[name] = v
 		}
 	}

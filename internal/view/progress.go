@@ -1,0 +1,40 @@
+package view
+
+import (
+	"fmt"
+	"time"
+
+	"interlock/internal/engine"
+	"interlock/internal/text"
+)
+
+// Event is a notice as --json prints it.
+type Event struct {
+	At      time.Time `json:"at"`
+	Elapsed float64   `json:"elapsed"` // seconds since the command began
+	Run     string    `json:"run"`
+	Issue   int64     `json:"issue"`
+	Attempt int       `json:"attempt,omitempty"`
+	Kind    string    `json:"kind"`
+	Text    string    `json:"text"`
+}
+
+// EventOf is a notice that came so long after the command began.
+func EventOf(since time.Duration, n engine.Notice) Event {
+	return Event{
+		At: n.At.UTC(), Elapsed: since.Round(time.Millisecond).Seconds(),
+		Run: n.Run, Issue: n.Issue, Attempt: n.Attempt, Kind: n.Kind, Text: n.Text,
+	}
+}
+
+// Progress is the same for people, in one line.
+func Progress(since time.Duration, n engine.Notice) string {
+	line := n.Kind
+	if n.Text != "" {
+		line += ": " + n.Text
+	}
+	if n.Issue != 0 {
+		line = fmt.Sprintf("issue %d  %s", n.Issue, line)
+	}
+	return fmt.Sprintf("[%6.1fs] %s", since.Seconds(), text.Line(line))
+}
