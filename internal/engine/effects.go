@@ -59,6 +59,7 @@ func (e *Engine) settle(h *hold, r run.Run, f run.Effect) (run.Run, error) {
 // an answer that will not change is turned into the event that lets the run rest.
 func (e *Engine) attempt(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 	failpoint.Here("before effect " + string(f.Kind))
+	e.restore(h.effects)
 	ev, err := e.underClaim(h, r, f)
 	if ev == nil && err == nil {
 		ev, err = e.do(h, r, f)

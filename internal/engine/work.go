@@ -44,6 +44,7 @@ func (e *Engine) Work(ctx context.Context, req Request) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, err
 	}
+	e.restore(ctx)
 	if req.Next {
 		return e.workNext(ctx, t)
 	}

@@ -122,6 +122,41 @@ func (r *Repo) FetchRef(ctx context.Context, remote, ref, into string) (Commit, 
 	return c, r.Pin(ctx, into, c.Hash)
 }
 
+// FetchObjects brings what refs of another repository are at, with all their history, into this one
+// and makes no ref for it: whoever wants it kept makes one. Only for objects that somebody vouches
+// for: a collection in between may take them. ErrNoRef when one is not there, ErrRefused.
+func (p *Plumb) FetchObjects(ctx context.Context, remote string, refs ...string) error {
+	url, err := remoteURL(remote)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if err := checkRef(ref); err != nil {
+			return err
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	_, err = p.run(ctx, Command{Stdin: []byte(strings.Join(refs, "\n") + "\n"), Args: []string{"fetch", "--quiet", "--no-tags",
+		"--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--no-prune", "--refmap=",
+		"--upload-pack=" + p.git.remoteProgram("upload-pack"), "--stdin", "--", url}})
+	if err != nil {
+		return remoteFailure(err)
+	}
+	return nil
+}
+
+// FetchObjects is Plumb.FetchObjects under the repository's lock.
+func (r *Repo) FetchObjects(ctx context.Context, remote string, refs ...string) error {
+	unlock, err := r.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return r.Plumb.FetchObjects(ctx, remote, refs...)
+}
+
 // noRef is the error of a fetch that ended well and left no commit: git does so for a shallow
 // repository, and for what is no commit.
 func noRef(ref, remote, said string) error {
