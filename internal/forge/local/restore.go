@@ -153,6 +153,8 @@ func (m *mending) fresh(ctx context.Context) (fresh, heads []entry, err error) {
 	for _, e := range issues {
 		if _, err := m.asIssue(e); err == nil {
 			fresh = append(fresh, e)
+		} else if err := m.broken(ctx, e); err != nil {
+			return nil, nil, err
 		}
 	}
 	if len(changes) == 0 {
@@ -165,6 +167,9 @@ func (m *mending) fresh(ctx context.Context) (fresh, heads []entry, err error) {
 	for _, e := range changes {
 		doc, err := m.asChange(e)
 		if err != nil {
+			if err := m.broken(ctx, e); err != nil {
+				return nil, nil, err
+			}
 			continue
 		}
 		fresh = append(fresh, e)
@@ -173,6 +178,19 @@ func (m *mending) fresh(ctx context.Context) (fresh, heads []entry, err error) {
 		}
 	}
 	return fresh, heads, nil
+}
+
+// broken finds out whether a ref names a commit that the repository has lost, as a power loss may
+// leave one: then what was seen last is to be put in its place.
+func (m *mending) broken(ctx context.Context, e entry) error {
+	_, err := m.Forge.repo.Resolve(ctx, e.hash)
+	if !errors.Is(err, git.ErrNoCommit) {
+		return err
+	}
+	if was := m.kept[e.ref]; was != "" {
+		m.back = append(m.back, git.Update{Ref: e.ref, New: was, Old: e.hash})
+	}
+	return nil
 }
 
 // noteOne keeps where one ref is, if that goes on from what is kept.
@@ -222,24 +240,27 @@ func (m *mending) putBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var names []string
+	var commits []string
 	for _, u := range m.back {
-		names = append(names, keptRef(u.Ref))
+		commits = append(commits, u.New)
 		if n, ok := number(u.Ref, changePrefix); ok && proposed[refOf(proposedPrefix, n)] != "" {
-			names = append(names, refOf(proposedPrefix, n))
+			commits = append(commits, proposed[refOf(proposedPrefix, n)])
 		}
 	}
-	if err := m.Forge.repo.FetchObjects(ctx, m.repo.Dir(), names...); err != nil {
+	if err := m.Forge.repo.TakeObjects(ctx, m.repo, commits...); err != nil {
 		return err
 	}
-	var stale error
-	for _, u := range m.back {
+	var failed, stale error
+	for _, u := range m.back { // one that cannot be put back keeps no other from it
 		err := m.putBackOne(ctx, u)
 		if errors.Is(err, git.ErrStaleRef) {
 			stale = err
 		} else if err != nil {
-			return err
+			failed = errors.Join(failed, err)
 		}
+	}
+	if failed != nil {
+		return failed
 	}
 	return stale
 }
@@ -261,7 +282,7 @@ func (m *mending) putBackOne(ctx context.Context, u git.Update) error {
 		return err
 	}
 	if u.Old != "" {
-		m.say("%s had been moved back to %.12s; it is at %.12s again, where it was seen last", title(u.Ref), u.Old, u.New)
+		m.say("%s was at %.12s, which is older than what was seen there, or lost; it is at %.12s again, where it was seen last", title(u.Ref), u.Old, u.New)
 		return nil
 	}
 	m.say("%s had been deleted from the repository (git push --mirror from a clone does that); it was put back as it was seen last, at %.12s", title(u.Ref), u.New)

@@ -158,7 +158,7 @@ func TestRestoreMovedBack(t *testing.T) {
 		}
 	}
 	back()
-	if said := p.restore(repo); p.data() != seen || strings.Count(said, "had been moved back") != 2 {
+	if said := p.restore(repo); p.data() != seen || strings.Count(said, "older than what was seen") != 2 {
 		t.Errorf("%s\nnow\n%s\nseen\n%s", said, p.data(), seen)
 	}
 	back()
