@@ -22,7 +22,7 @@ func (a *app) changeCommand() *cobra.Command {
 		Use:     "change",
 		Short:   "read and accept proposed changes",
 		Example: "  interlock change show 1\n  interlock change accept 1",
-	}, a.changeList(), a.changeShow(), a.changeAccept())
+	}, a.changeList(), a.changeShow(), a.changeAccept(), a.changeClose())
 }
 
 func (a *app) changeList() *cobra.Command {
@@ -36,7 +36,7 @@ func (a *app) changeList() *cobra.Command {
 		if !slices.Contains([]string{"open", "merged", "closed", "all"}, state) {
 			return &usageError{"--state " + text.Quote(state) + ": known are open, merged, closed and all", "interlock change list --state all"}
 		}
-		f, err := a.forge(ctx, repo)
+		f, err := a.restored(ctx, repo)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (a *app) changeShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		f, err := a.forge(ctx, repo)
+		f, err := a.restored(ctx, repo)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ clean; otherwise accept refuses with the command to type.`,
 		if err != nil {
 			return err
 		}
-		f, err := a.forge(ctx, repo)
+		f, err := a.restored(ctx, repo)
 		if err != nil {
 			return err
 		}
@@ -160,6 +160,39 @@ clean; otherwise accept refuses with the command to type.`,
 			return text.JSON(a.env.Stdout, change)
 		}
 		_, err = fmt.Fprintf(a.env.Stdout, "change %d is merged into %s\n", change.Number, text.Line(change.Base))
+		return err
+	})
+	repoFlag(c, &repo)
+	a.jsonFlag(c, "print the change as one JSON object")
+	return c
+}
+
+func (a *app) changeClose() *cobra.Command {
+	var repo string
+	c := a.command(cobra.Command{
+		Use:   "close CHANGE",
+		Short: "close a change without merging it",
+		Long: `close turns a change down. Its branch stays, and its issue can be worked again. There is no way to
+delete a change: a ref of one that is deleted by hand is taken for wiped, and put back.`,
+		Example: "  interlock change close 1",
+		Args:    one("CHANGE", "interlock change close 1"),
+	}, func(ctx context.Context, args []string) error {
+		n, err := number("change", args[0])
+		if err != nil {
+			return err
+		}
+		f, err := a.restored(ctx, repo)
+		if err != nil {
+			return err
+		}
+		change, err := f.CloseChange(ctx, n)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return text.JSON(a.env.Stdout, change)
+		}
+		_, err = fmt.Fprintf(a.env.Stdout, "change %d is closed, not merged\n", n)
 		return err
 	})
 	repoFlag(c, &repo)

@@ -22,7 +22,7 @@ func (a *app) issueCommand() *cobra.Command {
 		Use:     "issue",
 		Short:   "file and read issues",
 		Example: "  interlock issue new --repo . --title 'Sum is wrong for negative numbers'\n  interlock issue list",
-	}, a.issueNew(), a.issueList(), a.issueShow())
+	}, a.issueNew(), a.issueList(), a.issueShow(), a.issueClose())
 }
 
 // bodyMost is the longest body of an issue, in bytes: a task has to fit in an agent's prompt.
@@ -46,7 +46,7 @@ func (a *app) issueNew() *cobra.Command {
 		if err := issueWords(title, labels); err != nil {
 			return err
 		}
-		f, err := a.forge(ctx, repo)
+		f, err := a.restored(ctx, repo)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (a *app) issueList() *cobra.Command {
 		if !slices.Contains([]string{"open", "closed", "all"}, state) {
 			return &usageError{"--state " + text.Quote(state) + ": known are open, closed and all", "interlock issue list --state all"}
 		}
-		f, err := a.forge(ctx, repo)
+		f, err := a.restored(ctx, repo)
 		if err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (a *app) issueShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		f, err := a.forge(ctx, repo)
+		f, err := a.restored(ctx, repo)
 		if err != nil {
 			return err
 		}
@@ -195,6 +195,39 @@ func (a *app) issueShow() *cobra.Command {
 			return text.JSON(a.env.Stdout, is)
 		}
 		_, err = io.WriteString(a.env.Stdout, view.Issue(is))
+		return err
+	})
+	repoFlag(c, &repo)
+	a.jsonFlag(c, "print the issue as one JSON object")
+	return c
+}
+
+func (a *app) issueClose() *cobra.Command {
+	var repo string
+	c := a.command(cobra.Command{
+		Use:   "close ISSUE",
+		Short: "close an issue, so that it is not worked any more",
+		Long: `close is how an issue is got rid of. There is no way to delete one: a ref of an issue that is
+deleted by hand is taken for wiped, and put back by whoever has seen it.`,
+		Example: "  interlock issue close 1",
+		Args:    one("ISSUE", "interlock issue close 1"),
+	}, func(ctx context.Context, args []string) error {
+		n, err := number("issue", args[0])
+		if err != nil {
+			return err
+		}
+		f, err := a.restored(ctx, repo)
+		if err != nil {
+			return err
+		}
+		is, err := f.CloseIssue(ctx, n)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return text.JSON(a.env.Stdout, is)
+		}
+		_, err = fmt.Fprintf(a.env.Stdout, "issue %d is closed\n", n)
 		return err
 	})
 	repoFlag(c, &repo)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,7 +57,14 @@ func (p *project) commit(file, text string) {
 
 func (p *project) git(args ...string) string {
 	p.t.Helper()
-	out, err := exec.Command("git", args...).CombinedOutput()
+	return p.gitFrom(nil, args...)
+}
+
+func (p *project) gitFrom(in io.Reader, args ...string) string {
+	p.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Stdin = in
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		p.t.Fatalf("git %q: %v\n%s", args, err, out)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"interlock/internal/agent"
 	"interlock/internal/agent/command"
@@ -46,6 +47,49 @@ func (a *app) forge(ctx context.Context, repo string) (*local.Forge, error) {
 		return nil, err
 	}
 	return local.Open(ctx, g, a.path(repo))
+}
+
+// restoreWait bounds how long a command that only reads waits for a repository that is busy.
+const restoreWait = 10 * time.Second
+
+// restored opens the forge of a repository for a command of a person, after what was wiped from it
+// has been put back, as far as this state directory has seen it. What keeps that from being done is
+// said, and keeps nobody from reading.
+func (a *app) restored(ctx context.Context, repo string) (*local.Forge, error) {
+	f, err := a.forge(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := a.stateDir()
+	if err != nil {
+		return f, nil // there is no state, so nothing was ever seen
+	}
+	if dir = engine.RepoDir(dir, f.Location().Key); !isDir(dir) {
+		return f, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, restoreWait)
+	defer cancel()
+	own, err := a.git.Engine(bounded, dir)
+	var said []string
+	if err == nil {
+		said, err = f.Restore(bounded, own)
+	}
+	if err != nil {
+		said = append(said, "warning: "+err.Error())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, line := range said {
+		if _, err := fmt.Fprintf(a.env.Stderr, "interlock: %s\n", text.Line(line)); err != nil {
+			return nil, err
+		}
+	}
+	return f, ctx.Err()
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // openStore opens the store in the state directory. Whoever finds that it was put back says so.

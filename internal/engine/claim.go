@@ -118,6 +118,12 @@ func (e *Engine) draft(ctx context.Context, t *task, issue int64) (run.Run, erro
 	if err != nil {
 		return run.Run{}, err
 	}
+	if forge.OneLine(is.Title, 1) == "" {
+		return run.Run{}, &Refusal{
+			Exit: run.ExitRefused, What: fmt.Sprintf("issue %d has a title of nothing that can be read, so that nobody can be told what to do", issue),
+			Safe: "nothing was started", Next: fmt.Sprintf("interlock issue close %d --repo %s", issue, text.Quote(e.RepoPath)), NotStarted: true,
+		}
+	}
 	now := e.Clock.Wall()
 	return run.Run{
 		ID: fmt.Sprintf("%d-%s", issue, random(3)), Repo: e.RepoKey, RepoPath: e.RepoPath, Issue: issue,
@@ -342,7 +348,7 @@ func (e *Engine) proveGone(h *hold, r run.Run, from run.Holder) error {
 		what, next = fmt.Sprintf("run %s: its last holder was %s; %s", r.ID, claim.Holder(from), why), "type the command there"
 	}
 	return &Refusal{
-		Exit: run.ExitBusy, What: what, Safe: "nothing of it is imported while its tree may be alive", Next: next, Err: err,
+		Exit: run.ExitBusy, What: what, Safe: "nothing of it is imported while its tree may be alive", Next: next, NotStarted: true, Err: err,
 	}
 }
 

@@ -59,6 +59,7 @@ func (e *Engine) settle(h *hold, r run.Run, f run.Effect) (run.Run, error) {
 // an answer that will not change is turned into the event that lets the run rest.
 func (e *Engine) attempt(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 	failpoint.Here("before effect " + string(f.Kind))
+	e.restore(h.effects)
 	ev, err := e.underClaim(h, r, f)
 	if ev == nil && err == nil {
 		ev, err = e.do(h, r, f)
@@ -109,10 +110,16 @@ func (e *Engine) instead(r run.Run, f run.Effect, err error) run.Event {
 	case f.Kind == run.EffectNote, f.Kind == run.EffectUnmark, f.Kind == run.EffectHandoff, f.Kind == run.EffectRelease:
 		return run.Settled{Key: f.Key, Note: fmt.Sprintf("could not be done: %v", err)}
 	}
-	return run.ParkedBecause{
+	parked := run.ParkedBecause{
 		Reason: fmt.Sprintf("the forge refuses the %s: %v", f.Kind, err), Say: fmt.Sprintf("The forge refuses the %s.", f.Kind),
 		Next: "see to it, then type the command again", Exit: run.ExitRefused,
 	}
+	if errors.Is(err, forge.ErrInvalid) { // what we ask for is refused, so the same would be refused again
+		parked.Precond = preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan)
+		parked.Next = fmt.Sprintf("change what is wrong in the issue: interlock issue show %d --repo %s; or close it: interlock issue close %d --repo %s",
+			r.Issue, text.Quote(e.RepoPath), r.Issue, text.Quote(e.RepoPath))
+	}
+	return parked
 }
 
 // do carries out one effect and returns the event to save.

@@ -63,8 +63,9 @@ type Engine struct {
 
 // New opens the engine's own repository for the forge's one. It starts nothing.
 func New(ctx context.Context, c Config) (*Engine, error) {
-	name := strings.NewReplacer(":", "-", "/", "-").Replace(c.RepoKey) + ".git"
-	repo, err := c.Git.Engine(ctx, filepath.Join(c.State, "repos", name))
+	dir := RepoDir(c.State, c.RepoKey)
+	name := filepath.Base(dir)
+	repo, err := c.Git.Engine(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the engine's repository: %w", err)
 	}
@@ -85,6 +86,11 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		State: c.State, Repo: repo, Facts: c.Facts, Env: c.Env, Tools: tools, Path: path, Now: c.Clock.Wall,
 	}
 	return e, nil
+}
+
+// RepoDir is where the engine's own repository for the one with a key is.
+func RepoDir(state, key string) string {
+	return filepath.Join(state, "repos", strings.NewReplacer(":", "-", "/", "-").Replace(key)+".git")
 }
 
 // Repo returns the engine's own repository.

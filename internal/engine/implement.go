@@ -140,6 +140,7 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 			continue
 		}
 		h.claimed = now
+		e.restore(h.live)
 		if err := e.renewClaim(h, r); err != nil {
 			e.say(*r, "claim", "%v", err)
 		}

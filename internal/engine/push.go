@@ -131,6 +131,13 @@ func (e *Engine) baseMoved(ctx context.Context, r run.Run) (run.Event, error) {
 	if now.Hash == r.Base.Commit.Hash {
 		return nil, nil
 	}
+	onward, err := e.repo.IsAncestor(ctx, r.Base.Commit.Hash, now.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("compare base %s with what it was: %w", r.Base.Branch, err)
+	}
+	if !onward {
+		return e.baseRewritten(r, now.Hash), nil
+	}
 	clean, conflicts, err := e.repo.Merges(ctx, now.Hash, r.Head.Hash)
 	if err != nil {
 		return nil, fmt.Errorf("try the merge into %s: %w", r.Base.Branch, err)
@@ -144,4 +151,15 @@ func (e *Engine) baseMoved(ctx context.Context, r run.Run) (run.Event, error) {
 		Findings: fmt.Sprintf("The base branch %s has moved to %s, and your work no longer merges into it. Merge that commit (it is in this repository) into your branch and solve the conflicts in:\n%s",
 			r.Base.Branch, now.Hash, strings.Join(conflicts, "\n")),
 	}, nil
+}
+
+// baseRewritten parks a run whose base was rewritten or moved back: its work holds commits that
+// somebody took out of the base, and a push would bring them back. The next run begins anew.
+func (e *Engine) baseRewritten(r run.Run, now string) run.Event {
+	return run.ParkedBecause{
+		Reason: fmt.Sprintf("base branch %s was rewritten: it is at %.12s, which does not hold %.12s any more, on which the work was verified; to push the work would bring back what was taken out",
+			r.Base.Branch, now, r.Base.Commit.Hash),
+		Say:  fmt.Sprintf("The base branch %s was rewritten while this was worked.", r.Base.Branch),
+		Next: "type the command again: it begins anew on the base as it is now", Exit: run.ExitRefused,
+	}
 }

@@ -78,6 +78,18 @@ func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
 	return &Refusal{Exit: run.ExitHeld, What: what, Safe: "nothing was started", Next: next, NotStarted: true, Err: h}
 }
 
+// damagedRun makes a refusal of one issue out of a record of its run that cannot be read: the other
+// issues are not touched by it. Other errors are passed on.
+func damagedRun(issue int64, err error) error {
+	if !errors.Is(err, store.ErrDamagedRun) {
+		return err
+	}
+	return &Refusal{
+		Exit: run.ExitUnfit, What: fmt.Sprintf("issue %d is not worked: %v", issue, err),
+		Safe: "nothing was started for it; the other issues can be worked", Next: "interlock state check", NotStarted: true, Err: err,
+	}
+}
+
 // interrupted is what an operator sees who pressed Ctrl-C.
 func (e *Engine) interrupted(r run.Run) *Refusal {
 	if r.ID == "" {

@@ -46,6 +46,7 @@ func (e *Engine) Work(ctx context.Context, req Request) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, err
 	}
+	e.restore(ctx)
 	if req.Next {
 		return e.workNext(ctx, t)
 	}
@@ -109,7 +110,8 @@ func (e *Engine) workIssue(ctx context.Context, t *task, issue int64) (run.Run, 
 
 // workOnce goes on with the newest run of the issue if there is something to go on with, and
 // opens a new run otherwise.
-func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (run.Run, error) {
+func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (_ run.Run, err error) {
+	defer func() { err = damagedRun(issue, err) }()
 	last, err := e.last(ctx, issue)
 	if err != nil {
 		return run.Run{}, err
@@ -130,13 +132,18 @@ func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (run.Run, e
 	return e.open(ctx, t, issue, last)
 }
 
-// last returns the newest run of an issue, nil if there is none.
+// last returns the newest run of an issue, nil if there is none. One that cannot be read stops its
+// issue: what was done for it is not known, so nothing may be done again.
 func (e *Engine) last(ctx context.Context, issue int64) (*run.Run, error) {
 	runs, err := e.Store.List(ctx, store.Filter{Repo: e.RepoKey, Issue: issue, Limit: 1})
 	if err != nil || len(runs) == 0 {
 		return nil, err
 	}
-	return &runs[0], nil
+	r, err := e.Store.Load(ctx, runs[0].ID)
+	if err != nil {
+		return nil, err
+	}
+	return &r, nil
 }
 
 // rests refuses to start again where the last run says so: its change waits for a reviewer, or

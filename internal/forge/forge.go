@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"interlock/internal/git"
 )
 
 // The errors a caller decides by.
@@ -112,4 +114,12 @@ type Forge interface {
 	// with the error: adopt it), ErrNotFound when the head or base branch or the issue is not.
 	// A HeadAt that is given must be where the head branch is: ErrInvalid.
 	Propose(ctx context.Context, c Change) (Change, error)
+}
+
+// Restorer is a Forge whose issues and changes any writer of the repository can wipe, as git push
+// --mirror from a clone does. Restore notes in the engine's repository what is there, and puts back
+// what was seen there before and is gone or moved back. It returns what was done, and what somebody
+// rewrote and was left as it is: one line each, safe to print. Doing it again does nothing.
+type Restorer interface {
+	Restore(ctx context.Context, repo *git.Repo) (said []string, err error)
 }

@@ -70,7 +70,7 @@ func remoteFailure(err error) error {
 		return err
 	case locked(err) != nil:
 		return locked(err)
-	case strings.Contains(failed.Stderr, "couldn't find remote ref"):
+	case strings.Contains(failed.Stderr, "couldn't find remote ref"), strings.Contains(failed.Stderr, "not our ref"):
 		return fmt.Errorf("%w: %w", ErrNoRef, err)
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, err)
@@ -120,6 +120,67 @@ func (r *Repo) FetchRef(ctx context.Context, remote, ref, into string) (Commit, 
 		return Commit{}, err
 	}
 	return c, r.Pin(ctx, into, c.Hash)
+}
+
+// FetchObjects brings what refs of another repository are at, with all their history, into this one
+// and makes no ref for it: here nothing is ever collected. ErrNoRef when one is not there.
+func (r *Repo) FetchObjects(ctx context.Context, remote string, refs ...string) error {
+	url, err := remoteURL(remote)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if err := checkRef(ref); err != nil {
+			return err
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	unlock, err := r.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = r.run(ctx, Command{Stdin: []byte(strings.Join(refs, "\n") + "\n"), Args: []string{"fetch", "--quiet", "--no-tags",
+		"--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--no-prune", "--refmap=",
+		"--upload-pack=" + r.git.remoteProgram("upload-pack"), "--stdin", "--", url}})
+	if err != nil {
+		return remoteFailure(err)
+	}
+	return nil
+}
+
+// TakeObjects copies commits with all their history out of an engine's repository, as far as no ref
+// here has it. No ref is made, and none is looked at but by name: it works where a ref is broken,
+// which no fetch does.
+func (p *Plumb) TakeObjects(ctx context.Context, from *Repo, commits ...string) error {
+	have, err := p.Refs(ctx, "refs/")
+	if err != nil {
+		return err
+	}
+	var ask strings.Builder
+	for _, hash := range commits {
+		if err := checkHash(hash); err != nil {
+			return err
+		}
+		ask.WriteString(hash + "\n")
+	}
+	for _, hash := range have {
+		if _, err := p.Resolve(ctx, hash); err == nil { // what a broken ref names is not here
+			ask.WriteString("^" + hash + "\n")
+		}
+	}
+	list, err := from.run(ctx, Command{Args: []string{"rev-list", "--objects", "--ignore-missing", "--stdin"}, Stdin: []byte(ask.String()), MaxOutput: maxListing})
+	if err != nil || len(list.Stdout) == 0 {
+		return err
+	}
+	pack, err := from.run(ctx, Command{Args: []string{"pack-objects", "--quiet", "--stdout"}, Stdin: list.Stdout, MaxOutput: DefaultMaxPack})
+	if err != nil {
+		return err
+	}
+	_, err = p.run(ctx, Command{Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: pack.Stdout})
+	return err
 }
 
 // noRef is the error of a fetch that ended well and left no commit: git does so for a shallow

@@ -147,6 +147,8 @@ func refFailure(err error) error {
 		return err
 	case locked(err) != nil:
 		return locked(err)
+	case strings.Contains(failed.Stderr, "reference broken"):
+		return fmt.Errorf("%w: the file of a ref is empty or garbage, as a power loss may leave it; git for-each-ref names it, git update-ref --no-deref -d NAME removes it: %w", ErrRefused, err)
 	case staleTexts.MatchString(failed.Stderr):
 		return fmt.Errorf("%w: %w", ErrStaleRef, err)
 	case strings.Contains(failed.Stderr, "prepare:"):

@@ -30,6 +30,15 @@ func (s State) Live() bool {
 	return false
 }
 
+// Known reports whether it is a state of a run at all.
+func (s State) Known() bool {
+	switch s {
+	case InReview, Done, Parked, Canceled:
+		return true
+	}
+	return s.Live()
+}
+
 // Lane says how far a run may go.
 type Lane string
 
@@ -180,6 +189,15 @@ const (
 	EffectUnmark  EffectKind = "unmark"    // take our mark off
 	EffectRelease EffectKind = "release"   // give the claim ref back
 )
+
+// Known reports whether it is a kind of effect at all.
+func (k EffectKind) Known() bool {
+	switch k {
+	case EffectClaim, EffectMark, EffectPush, EffectPropose, EffectHandoff, EffectNote, EffectUnmark, EffectRelease:
+		return true
+	}
+	return false
+}
 
 // Effect is one thing that must happen outside, written down before it is done. Key names what
 // is delivered, not the attempt, so that a second try is recognised as the same.

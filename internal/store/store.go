@@ -28,6 +28,9 @@ var (
 	ErrUnfit = errors.New("the state directory is not fit")
 	// ErrDamaged: the database is not what was written.
 	ErrDamaged = errors.New("the state is damaged")
+	// ErrDamagedRun: the record of one run is not what was written. It is an ErrDamaged, too; all
+	// other runs can be worked.
+	ErrDamagedRun = fmt.Errorf("%w: the record of one run", ErrDamaged)
 	// ErrFull: the filesystem of the state has no room. Nothing was written.
 	ErrFull = errors.New("no room left for the state")
 	// ErrBusy: another program keeps the state locked. Nothing was written; try later.
@@ -129,11 +132,11 @@ type Store interface {
 	// PutSession records a session, or marks it ended, under the lease of its run.
 	PutSession(ctx context.Context, l run.Lease, s Session) error
 
-	// Load returns a run with its pending effects. ErrNotFound.
+	// Load returns a run with its pending effects. ErrNotFound, ErrDamagedRun.
 	Load(ctx context.Context, id string) (run.Run, error)
 
 	// List returns runs, newest first. A run whose record cannot be read is among them, with a
-	// Reason that says so; Load of it returns ErrDamaged.
+	// Reason that says so; Load of it returns ErrDamagedRun.
 	List(ctx context.Context, f Filter) ([]run.Run, error)
 
 	// History returns what was recorded of a run, oldest first.

@@ -157,6 +157,13 @@ func (f *Forge) merge(ctx context.Context, c forge.Change, base string) ([]git.U
 			"its head branch %s has moved: it was proposed at %.12s and is at %.12s now, which nobody has reviewed with this change. Look at what came (git diff %.12s %.12s), merge it by hand and accept again",
 			git.Escape(c.Head), c.Proposed, c.HeadAt, c.Proposed, c.HeadAt), Command: f.byHand(c, tree, c.HeadAt)}
 	}
+	if there, err := f.among(ctx, c.BaseAt, base); err != nil {
+		return nil, err
+	} else if !there {
+		return nil, &AcceptError{Change: c.Number, Why: fmt.Sprintf(
+			"its base %s was rewritten: it does not hold %.12s any more, on which the change was verified, so that accepting would bring back what was taken out. Look at what that is (git log %s..%s); if it is wanted, merge it by hand and accept again",
+			git.Escape(c.Base), c.BaseAt, base, c.Proposed), Command: f.byHand(c, tree, c.Proposed)}
+	}
 	ff, err := f.repo.IsAncestor(ctx, base, c.Proposed)
 	if err != nil {
 		return nil, err

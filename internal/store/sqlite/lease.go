@@ -54,7 +54,7 @@ func (g *grant) scan(key string, scan func(...any) error) error {
 	}
 	g.lease = run.Lease{Key: key, Fence: run.Fence(fence), Granted: time.Duration(granted), Expires: time.Duration(expires)}
 	if err := json.Unmarshal([]byte(identity), &g.lease.Holder); err != nil {
-		return fmt.Errorf("%w: the holder of %s cannot be read: %w", store.ErrDamaged, key, err)
+		return fmt.Errorf("%w: the holder of %s cannot be read: %w", store.ErrDamagedRun, key, err)
 	}
 	return nil
 }

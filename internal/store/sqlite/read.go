@@ -47,13 +47,16 @@ func decodeRun(scan func(...any) error) (run.Run, error) {
 		return run.Run{}, err
 	}
 	err := json.Unmarshal([]byte(data), &r)
-	if err == nil && r.ID != c.ID {
+	switch {
+	case err == nil && r.ID != c.ID:
 		err = fmt.Errorf("it names run %q", r.ID)
+	case err == nil && !run.State(state).Known():
+		err = fmt.Errorf("%q is no state of a run", state)
 	}
 	if err != nil {
 		r = run.Run{}
 		err = fmt.Errorf("%w: the record of run %s cannot be read; the other runs are not touched; put back a copy of the state: %w",
-			store.ErrDamaged, c.ID, err)
+			store.ErrDamagedRun, c.ID, err)
 	}
 	r.ID, r.Repo, r.Issue, r.State, r.Revision = c.ID, c.Repo, c.Issue, run.State(state), c.Revision
 	r.Fence, r.Created, r.Updated = run.Fence(fence), time.Unix(0, created).UTC(), time.Unix(0, updated).UTC()
@@ -61,7 +64,7 @@ func decodeRun(scan func(...any) error) (run.Run, error) {
 	return r, err
 }
 
-// Load implements store.Store. A run whose record cannot be read is store.ErrDamaged.
+// Load implements store.Store. A run whose record or effects cannot be read is store.ErrDamagedRun.
 func (s *Store) Load(ctx context.Context, id string) (run.Run, error) {
 	var r run.Run
 	err := s.view(ctx, func(tx *sql.Tx) (err error) {
@@ -74,6 +77,11 @@ func (s *Store) Load(ctx context.Context, id string) (run.Run, error) {
 		}
 		pending, err := pendingEffects(ctx, tx, "AND run = ?", id)
 		r.Effects = append(r.Effects, pending[id]...)
+		for _, f := range r.Effects {
+			if !f.Kind.Known() {
+				return fmt.Errorf("%w: run %s is to do an effect of kind %q, which there is not", store.ErrDamagedRun, id, f.Kind)
+			}
+		}
 		return err
 	})
 	if err != nil {
