@@ -35,12 +35,14 @@ var layers = map[string]layer{
 	"internal/failpoint": {level: 0},
 
 	"internal/store": {level: 1, may: []string{"run"}},
-	"internal/forge": {level: 1, may: []string{"run", "git"}},
+	"internal/forge": {level: 1, may: []string{"run", "git", "failpoint"}},
 	"internal/agent": {level: 1, may: []string{"run", "sandbox"}},
 
-	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "golang.org/x/sys", "modernc.org/sqlite"}},
-	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run"}},
+	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "failpoint", "golang.org/x/sys", "modernc.org/sqlite"}},
+	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run", "failpoint"}},
 	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
+
+	"internal/failpoint/writes": {level: 2, may: []string{"failpoint", "store", "forge", "run"}},
 
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
@@ -53,7 +55,7 @@ var layers = map[string]layer{
 	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "claim", "text"}},
 	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "claim", "engine", "view", "doctor",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

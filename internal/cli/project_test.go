@@ -219,6 +219,7 @@ type runRow struct {
 	Attempt int    `json:"attempt"`
 	Spent   int    `json:"spent"`
 	Change  int64  `json:"change"`
+	Tip     string `json:"tip"`
 	Head    struct {
 		Hash string `json:"hash"`
 	} `json:"head"`

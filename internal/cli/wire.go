@@ -11,6 +11,7 @@ import (
 	"interlock/internal/agent"
 	"interlock/internal/agent/command"
 	"interlock/internal/engine"
+	"interlock/internal/failpoint/writes"
 	"interlock/internal/forge/local"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -112,7 +113,7 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 	}
 	at := f.Location()
 	return engine.New(ctx, engine.Config{
-		State: dir, Store: s, Clock: s.Clock(), Git: a.git, Forge: f, RepoKey: at.Key, RepoPath: a.path(repo),
+		State: dir, Store: writes.Store(s), Clock: s.Clock(), Git: a.git, Forge: writes.Forge(f), RepoKey: at.Key, RepoPath: a.path(repo),
 		Worktree: at.Worktree, Facts: sandbox.Inspect(ctx), Env: a.env.Environ, Holder: holder, Login: "interlock",
 		Notify: a.progress(),
 		Runtime: func(line string) agent.Runtime {
@@ -142,21 +143,4 @@ func holder(ctx context.Context, s store.Store) (run.Holder, error) {
 	return run.Holder{
 		ID: rand.Text(), Namespace: namespace, Installation: installation, Host: host, PID: self.PID, Start: self.Start, Boot: self.Boot,
 	}, nil
-}
-
-// saveUnderLease saves a run that rests, with the event that moved it, under a lease taken for it.
-func (a *app) saveUnderLease(ctx context.Context, s store.Store, next run.Run, e run.Event) error {
-	h, err := holder(ctx, s)
-	if err != nil {
-		return err
-	}
-	lease, err := s.Acquire(ctx, h, store.Key(next.Repo, next.Issue), run.LeaseTTL, 0)
-	if err != nil {
-		return err
-	}
-	_, err = s.Save(ctx, lease, next, e)
-	if rerr := s.Release(ctx, lease); err == nil {
-		err = rerr
-	}
-	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/run"
 	"interlock/internal/store"
@@ -216,8 +215,5 @@ func (h *hold) record(s store.Session) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	point := fmt.Sprintf("session %s ended %t", s.Kind, s.Ended)
-	failpoint.Here("before " + point)
-	defer failpoint.Here("after " + point)
 	return h.e.Store.PutSession(h.live, h.current(), s)
 }

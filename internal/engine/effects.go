@@ -201,7 +201,6 @@ func (e *Engine) doPropose(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 	if found == nil {
 		return nil, fmt.Errorf("%w: the change for %s was opened but is not listed", forge.ErrUnknown, r.Branch)
 	}
-	failpoint.Here("after-propose")
 	return e.proposedAs(r, f, *found, false)
 }
 
@@ -231,7 +230,6 @@ func (e *Engine) doHandoff(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 	if _, err := e.Forge.Comment(ctx, r.Issue, f.Key, text); gone(err) != nil {
 		return nil, err
 	}
-	failpoint.Here("between comment and mark")
 	if err := e.Forge.ClearMark(ctx, r.Issue, r.Claim.Nonce, labelInReview); gone(err) != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -105,7 +104,7 @@ func (h *hold) keep(parent context.Context) {
 		if _, asked, err := h.e.Store.Controls().Cancel(h.live, h.run); err == nil && asked {
 			h.stop(errCanceled)
 		}
-		if now := h.e.Clock.Now(); idle && now-renewed >= run.LeaseRenew {
+		if now := h.e.Clock.Now(); idle && now-renewed >= failpoint.Sooner(run.LeaseRenew) {
 			idle, renewed = false, now
 			go func() { renewing <- h.renew(now) }()
 		}
@@ -188,17 +187,7 @@ func (h *hold) apply(r run.Run, ev run.Event) (run.Run, error) {
 		return r, err
 	}
 	next.Updated = h.e.Clock.Wall()
-	point := "save " + ev.Kind()
-	if s, ok := ev.(run.Settled); ok {
-		kind, _, _ := strings.Cut(s.Key, ":")
-		point += " " + kind
-	}
-	failpoint.Here("before " + point)
 	saved, err := h.e.Store.Save(h.live, h.current(), next, ev)
-	failpoint.Here("after " + point)
-	if err == nil {
-		err = failpoint.Fault(point)
-	}
 	if err != nil {
 		return r, fmt.Errorf("save run %s after %q: %w", r.ID, ev.Kind(), err)
 	}
