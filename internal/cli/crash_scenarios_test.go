@@ -20,7 +20,7 @@ echo fixed > answer
 `
 
 // midway is a point at which a session has made its commit and nothing of it is imported yet.
-const midway = "after session agent ended false"
+const midway = "before session agent ended true"
 
 // scenarios are what is tried, in this order.
 func scenarios() []scenario {
