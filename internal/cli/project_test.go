@@ -191,12 +191,16 @@ func (p *project) dead() {
 // processes lists what runs with one of this project's runs in its environment.
 func (p *project) processes() []string {
 	p.t.Helper()
+	return p.processesOf(p.runs())
+}
+
+// processesOf lists what runs with one of these runs in its environment.
+func (p *project) processesOf(runs []runRow) (found []string) {
+	p.t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var found []string
-	runs := p.runs()
 	for _, file := range all {
 		env, err := os.ReadFile(file)
 		if err != nil {

@@ -52,10 +52,13 @@ type hold struct {
 	done     chan struct{}
 }
 
+// trusted is how long after a renewal was asked for the lease is believed to be ours.
+func trusted() time.Duration { return failpoint.Sooner("TRUST", run.LeaseTTL-run.LeaseMargin) }
+
 // newHold starts to keep a lease. start is the store time before the grant was asked for. The
 // caller must call close.
 func (e *Engine) newHold(ctx context.Context, runID string, l run.Lease, start time.Duration) *hold {
-	h := &hold{e: e, run: runID, lease: l, until: start + run.LeaseTTL - run.LeaseMargin, done: make(chan struct{})}
+	h := &hold{e: e, run: runID, lease: l, until: start + trusted(), done: make(chan struct{})}
 	h.live, h.lose = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.session, h.stop = context.WithCancelCause(h.live)
 	effects, cut := context.WithCancelCause(h.live)
@@ -63,7 +66,7 @@ func (e *Engine) newHold(ctx context.Context, runID string, l run.Lease, start t
 	context.AfterFunc(h.session, func() {
 		select {
 		case <-h.live.Done():
-		case <-time.After(effectGrace):
+		case <-time.After(failpoint.Sooner("GRACE", effectGrace)):
 			cut(errInterrupted)
 		}
 	})
@@ -104,7 +107,7 @@ func (h *hold) keep(parent context.Context) {
 		if _, asked, err := h.e.Store.Controls().Cancel(h.live, h.run); err == nil && asked {
 			h.stop(errCanceled)
 		}
-		if now := h.e.Clock.Now(); idle && now-renewed >= failpoint.Sooner(run.LeaseRenew) {
+		if now := h.e.Clock.Now(); idle && now-renewed >= failpoint.Sooner("RENEWALS", run.LeaseRenew) {
 			idle, renewed = false, now
 			go func() { renewing <- h.renew(now) }()
 		}
@@ -130,7 +133,7 @@ func (h *hold) renew(start time.Duration) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lease, h.until = l, start+run.LeaseTTL-run.LeaseMargin
+	h.lease, h.until = l, start+trusted()
 	return true
 }
 

@@ -237,7 +237,7 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 			said = now
 			e.say(*r, "still running", "%s so far", (now - begin).Round(time.Second))
 		}
-		if now-h.claimed < failpoint.Sooner(run.ClaimRenew) || h.session.Err() != nil {
+		if now-h.claimed < failpoint.Sooner("RENEWALS", run.ClaimRenew) || h.session.Err() != nil {
 			continue
 		}
 		h.claimed = now

@@ -14,4 +14,4 @@ func Fault(string) error { return nil }
 func IsFault(error) bool { return false }
 
 // Sooner returns d in a normal build; see on.go.
-func Sooner(d time.Duration) time.Duration { return d }
+func Sooner(_ string, d time.Duration) time.Duration { return d }

@@ -18,7 +18,9 @@ import (
 //	INTERLOCK_FAILPOINT        this process is killed there with SIGKILL
 //	INTERLOCK_STOPPOINT        this process is stopped there with SIGSTOP, until somebody continues it
 //	INTERLOCK_FAULT            the write there has happened, but its answer is an error
-//	INTERLOCK_FAILPOINT_HASTE  what is done again and again is done so many times as often
+//	INTERLOCK_SOONER_RENEWALS  what is renewed is renewed so many times as often
+//	INTERLOCK_SOONER_TRUST     a lease is trusted for so many times less long than it was granted for
+//	INTERLOCK_SOONER_GRACE     what is under way at an interrupt is cut off so many times as soon
 //	INTERLOCK_FAILPOINT_TRACE  a file to which every first pass is appended, one a line: what can be
 //	                           done there (kill or fault) and its name
 
@@ -55,10 +57,10 @@ func Fault(name string) error {
 // IsFault reports whether an error is one that Fault has made.
 func IsFault(err error) bool { return errors.Is(err, errFault) }
 
-// Sooner returns how long to wait until something is done again.
-func Sooner(d time.Duration) time.Duration {
-	if haste, err := strconv.Atoi(os.Getenv("INTERLOCK_FAILPOINT_HASTE")); err == nil && haste > 0 {
-		return d / time.Duration(haste)
+// Sooner returns the part of a time that a test has asked for, all of it otherwise.
+func Sooner(what string, d time.Duration) time.Duration {
+	if times, err := strconv.Atoi(os.Getenv("INTERLOCK_SOONER_" + what)); err == nil && times > 0 {
+		return d / time.Duration(times)
 	}
 	return d
 }
