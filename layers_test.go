@@ -38,17 +38,18 @@ var layers = map[string]layer{
 	"internal/failpoint": {level: 0},
 
 	"internal/store":     {level: 1, may: []string{"run"}},
-	"internal/forge":     {level: 1, may: []string{"run", "git"}},
+	"internal/forge":     {level: 1, may: []string{"run", "git", "failpoint"}},
 	"internal/agent":     {level: 1, may: []string{"run", "sandbox"}},
 	"internal/toolchain": {level: 1, may: []string{"sandbox", "sandbox/confine"}},
 	"internal/demo":      {level: 1, may: []string{"git"}},
 
-	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "golang.org/x/sys", "modernc.org/sqlite"}},
-	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run"}},
+	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "failpoint", "golang.org/x/sys", "modernc.org/sqlite"}},
+	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run", "failpoint"}},
 	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
 
-	"internal/lease":    {level: 2, may: []string{"run", "sandbox/process", "store", "failpoint"}},
-	"internal/snapshot": {level: 2, may: []string{"run", "git"}},
+	"internal/lease":            {level: 2, may: []string{"run", "sandbox/process", "store", "failpoint"}},
+	"internal/snapshot":         {level: 2, may: []string{"run", "git"}},
+	"internal/failpoint/writes": {level: 2, may: []string{"failpoint", "store", "forge", "run"}},
 
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
@@ -63,7 +64,7 @@ var layers = map[string]layer{
 	"internal/request": {level: 5, may: []string{"run", "sandbox", "text", "engine"}},
 	"internal/doctor":  {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "request", "check", "claim", "engine", "view", "doctor",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "request", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"interlock/internal/forge"
+	"interlock/internal/forge/local"
 	"interlock/internal/git"
-	"interlock/internal/lease"
 	"interlock/internal/run"
 	"interlock/internal/text"
 	"interlock/internal/view"
@@ -137,7 +137,7 @@ func (a *app) changeAccept() *cobra.Command {
 		Use:   "accept CHANGE",
 		Short: "merge a change into its base branch",
 		Long: `accept merges a change into its base. A checked-out base is moved only when the work tree is
-clean; otherwise accept refuses with the command to type.`,
+clean; otherwise accept refuses with the command to type. Typed again after a crash it finishes what was left.`,
 		Example: "  interlock change accept 1",
 		Args:    one("CHANGE", "interlock change accept 1"),
 	}, func(ctx context.Context, args []string) error {
@@ -150,16 +150,23 @@ clean; otherwise accept refuses with the command to type.`,
 			return err
 		}
 		change, err := f.Accept(ctx, n)
-		if err != nil {
+		before := change.State == "merged" && errors.As(err, new(*local.AcceptError)) // and its run may be open still
+		if err != nil && !before {
 			return err
 		}
-		if err := a.accepted(ctx, change); err != nil {
-			return fmt.Errorf("change %d is merged, but its run could not be closed: %w", n, err)
-		}
-		if a.json {
+		closed, cerr := a.accepted(ctx, repo, change)
+		switch {
+		case cerr != nil:
+			return fmt.Errorf("change %d is merged, but its run could not be closed: %w", n, cerr)
+		case before && !closed:
+			return err
+		case a.json:
 			return text.JSON(a.env.Stdout, change)
+		case before:
+			_, err = fmt.Fprintf(a.env.Stdout, "change %d was merged into %s before; its run %s is closed now\n", n, text.Line(change.Base), text.Line(change.Marker))
+		default:
+			_, err = fmt.Fprintf(a.env.Stdout, "change %d is merged into %s\n", n, text.Line(change.Base))
 		}
-		_, err = fmt.Fprintf(a.env.Stdout, "change %d is merged into %s\n", change.Number, text.Line(change.Base))
 		return err
 	})
 	repoFlag(c, &repo)
@@ -202,34 +209,18 @@ delete a change: a ref of one that is deleted by hand is taken for wiped, and pu
 
 // accepted closes the run that made a change. A change of a person, or of another installation,
 // has no run here.
-func (a *app) accepted(ctx context.Context, c forge.Change) error {
+func (a *app) accepted(ctx context.Context, repo string, c forge.Change) (closed bool, err error) {
 	if c.Marker == "" {
-		return nil
+		return false, nil
 	}
-	s, err := a.openStore(ctx)
+	e, done, err := a.engine(ctx, repo)
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer s.Close()
-	r, err := s.Load(ctx, c.Marker)
-	switch {
-	case isNotFound(err):
-		return nil
-	case err != nil:
-		return err
-	case r.State == run.Done:
-		return nil
+	defer done()
+	closed, err = e.Accepted(ctx, c.Marker)
+	if isNotFound(err) {
+		return false, nil
 	}
-	next, _, err := run.Apply(r, run.Accepted{Head: c.HeadAt})
-	if errors.Is(err, run.ErrNotAllowed) {
-		return fmt.Errorf("run %s is %q: its holder settles it", r.ID, r.State)
-	}
-	if err != nil {
-		return err
-	}
-	by, err := lease.Self(ctx, s)
-	if err != nil {
-		return err
-	}
-	return lease.Save(ctx, s, by, next, run.Accepted{Head: c.HeadAt})
+	return closed, err
 }

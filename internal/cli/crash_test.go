@@ -8,88 +8,85 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 )
 
-// crashAgent commits at once, and leaves one file uncommitted.
-const crashAgent = `#!/bin/sh
-set -e
-test -f step1 || { echo one > step1; git add step1; git commit -q -m 'step 1'; echo "STEP1 $(git rev-parse HEAD)"; }
-echo fixed > answer
-`
-
-// scenario is one way a run may go. Every point that it passes is a place to be killed.
+// scenario is one way a command may go. Every point that it passes is a place to be killed, and
+// every write one to be told a failure of.
 type scenario struct {
-	name   string
-	before string // a point at which the engine was killed already, "" for none
-	agent  string
-	args   []string // of the command that goes this way, after `run`'s own
-	codes  []int    // with which the command may end when it is typed again after a crash
-	check  func(*project)
+	name  string
+	group string // points are tried once in a group; "" for that of `interlock run`
+	agent string
+	// begin brings a project to where the scenario begins; it may return another installation's.
+	begin   func(*project) *project
+	command func(*project) []string
+	env     []string // of the first command
+	codes   []int    // how the command ends: without a crash, and when it is typed again after one
+	check   func(*project)
+	first   bool // the first session has made a commit by then, which must be part of the work
 }
 
-func scenarios() []scenario {
-	retry := strings.Replace(crashAgent, "echo fixed", `test "$INTERLOCK_ATTEMPT" = 1 || echo fixed`, 1) +
-		"test -f step2 || { echo two > step2; git add step2; git commit -q -m 'step 2'; }\n"
-	more := []string{"--attempts", "9"}
-	return []scenario{
-		{"propose", "", crashAgent, more, []int{0, 4}, (*project).once},
-		{"resume", "after session agent ended false", crashAgent, more, []int{0, 4}, (*project).once},
-		{"retry", "", retry, more, []int{0, 4}, (*project).once},
-		{"build", "", crashAgent, []string{"--lane", "build"}, []int{0, 1}, func(p *project) { p.rests("done", "Built ") }},
-		{"park", "", "#!/bin/sh\nexit 3\n", []string{"--attempts", "1"}, []int{8, 1}, func(p *project) { p.rests("parked", "attempts are used") }},
-	}
+// row is one line of the table: a point, and what became of it.
+type row struct {
+	scenario, point, exits string
+	tally                  tally
+	failed                 bool
 }
 
-// rests demands one run in this state that gave everything back and said why, once.
-func (p *project) rests(state, why string) {
-	p.t.Helper()
-	if rows := p.runs(); len(rows) != 1 || rows[0].State != state {
-		p.t.Errorf("runs: %+v, want one %s", rows, state)
+// matrix has a row for each point that was tried.
+type matrix struct{ rows []*row }
+
+// print writes the table, in the order in which the points were found.
+func (m *matrix) print(t *testing.T) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-10s %-46s %-10s %s\n", "scenario", "point", "exits", tallyHead)
+	done, of := map[string]int{}, []string{}
+	for _, r := range m.rows {
+		verdict := "ok"
+		if r.failed {
+			verdict = "FAILED"
+		}
+		fmt.Fprintf(&b, "%-10s %-46s %-10s %s  %s\n", r.scenario, r.point, r.exits, r.tally, verdict)
+		if done[r.scenario] == 0 {
+			of = append(of, r.scenario)
+		}
+		done[r.scenario]++
 	}
-	_, assignees, comments := p.issue()
-	if n := strings.Count(strings.Join(comments, "\n"), why); n != 1 || len(assignees) != 0 {
-		p.t.Errorf("said %d times, assignees %q: %q", n, assignees, comments)
+	for _, name := range of {
+		fmt.Fprintf(&b, "%-10s %3d points\n", name, done[name])
 	}
-	if got := append(p.refs("refs/heads/interlock/"), p.refs("refs/interlock/changes/")...); len(got) != 0 {
-		p.t.Errorf("branches or changes %q, want none", got)
-	}
-	if claim := p.git("-C", p.repo, "log", "-1", "--format=%B", "refs/interlock/claims/1"); !strings.Contains(claim, "released") {
-		p.t.Errorf("the claim is not released: %q", claim)
-	}
+	fmt.Fprintf(&b, "%-10s %3d points in all", "", len(m.rows))
+	t.Logf("the crash matrix\n%s", &b)
 }
 
-// TestCrash kills the engine with SIGKILL before and after each effect and each save, and has
-// each write fail though it was persisted; then the command is typed again. A scenario is tried
-// at the points that those before it do not pass.
+// TestCrash kills the engine with SIGKILL before and after each effect, each save and each other
+// write, and has each write fail though it was persisted; then the command is typed again. In the
+// end there has to be what there is without a crash: nothing twice, nothing lost.
 func TestCrash(t *testing.T) {
-	seen, table := map[string]bool{}, map[string]*atomic.Int64{}
-	t.Cleanup(func() {
-		for _, s := range scenarios() {
-			t.Logf("%-8s %3d points: resumed, nothing twice, nothing lost", s.name, table[s.name].Load())
-		}
-	})
+	seen, m, ran := map[string]bool{}, new(matrix), 0
 	for _, s := range scenarios() {
-		done := new(atomic.Int64)
-		table[s.name] = done
-		for _, point := range s.trace(t) {
-			if seen[point] {
-				continue
-			}
-			seen[point] = true
-			t.Run(s.name+"/"+point, func(t *testing.T) {
-				t.Parallel()
-				s.crash(t, point)
-				if !t.Failed() {
-					done.Add(1)
+		t.Run(s.name, func(t *testing.T) {
+			ran++
+			points, want := s.trace(t)
+			for _, point := range points {
+				if seen[s.group+" "+point] {
+					continue
 				}
-			})
-		}
+				seen[s.group+" "+point] = true
+				r := &row{scenario: s.name, point: point, exits: "-", failed: true}
+				m.rows = append(m.rows, r)
+				t.Run(point, func(t *testing.T) {
+					t.Parallel()
+					s.crash(t, r, want)
+					r.failed = t.Failed()
+				})
+			}
+		})
 	}
-	if len(seen) < 60 {
-		t.Errorf("only %d points in all", len(seen))
+	m.print(t)
+	if ran == len(scenarios()) && len(m.rows) < leastPoints {
+		t.Errorf("only %d points in all, there were %d at least", len(m.rows), leastPoints)
 	}
 }
 
@@ -97,69 +94,58 @@ func TestCrash(t *testing.T) {
 func (s scenario) start(t *testing.T) *project {
 	t.Helper()
 	p := newProject(t, s.agent, "Please answer.")
-	if s.before != "" {
-		cmd, out := p.command([]string{"INTERLOCK_FAILPOINT=" + s.before}, p.work(s.args...)...)
-		if code := p.end(cmd, cmd.Run()); code != -int(syscall.SIGKILL) {
-			t.Fatalf("not killed at %s: exit %d\n%s", s.before, code, out)
-		}
+	if s.begin != nil {
+		p = s.begin(p)
 	}
 	return p
 }
 
-// trace runs the scenario once and returns its points: each pass, to be killed at, and each
-// write, to be told a failure of.
-func (s scenario) trace(t *testing.T) []string {
+// trace lets the scenario go its way once. It returns its points, and what there is in the end.
+func (s scenario) trace(t *testing.T) (points []string, want tally) {
 	t.Helper()
 	p := s.start(t)
 	file := filepath.Join(t.TempDir(), "trace")
-	cmd, out := p.command([]string{"INTERLOCK_FAILPOINT_TRACE=" + file}, p.work(s.args...)...)
+	cmd, out := p.command(append(s.env, "INTERLOCK_FAILPOINT_TRACE="+file), s.command(p)...)
 	if code := p.end(cmd, cmd.Run()); code != s.codes[0] {
-		t.Fatalf("without a crash: exit %d\n%s", code, out)
+		t.Fatalf("%s without a crash: exit %d\n%s", s.name, code, out)
 	}
+	p.dead()
 	s.check(p)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var points []string
-	for name := range strings.Lines(string(data)) {
-		name = strings.TrimSuffix(name, "\n")
-		points = append(points, "kill "+name)
-		for _, write := range []string{"save ", "effect "} {
-			if rest, ok := strings.CutPrefix(name, "after "+write); ok {
-				points = append(points, "fault "+write+rest)
-			}
-		}
-	}
-	return points
+	return strings.Split(strings.TrimSpace(string(data)), "\n"), p.counts()
 }
 
 // crash has one crash or fault at a point, types the command again until it is done, and counts.
-func (s scenario) crash(t *testing.T, point string) {
+func (s scenario) crash(t *testing.T, r *row, want tally) {
 	p := s.start(t)
-	how, name, _ := strings.Cut(point, " ")
+	how, name, _ := strings.Cut(r.point, " ")
 	variable := map[string]string{"kill": "INTERLOCK_FAILPOINT=", "fault": "INTERLOCK_FAULT="}[how]
-	cmd, out := p.command([]string{variable + name}, p.work(s.args...)...)
+	cmd, out := p.command(append(s.env, variable+name), s.command(p)...)
 	code := p.end(cmd, cmd.Run())
+	r.exits = fmt.Sprint(code)
 	if how == "kill" && code != -int(syscall.SIGKILL) {
 		t.Fatalf("not killed: exit %d\n%s", code, out)
 	}
 	p.dead()
-	codes := []string{fmt.Sprint(code)}
-	for range 3 {
-		code, out := p.interlock(p.work(s.args...)...)
-		codes = append(codes, fmt.Sprint(code))
-		if slices.Contains(s.codes, code) {
+	for try := 1; ; try++ {
+		again, text := p.interlock(s.command(p)...)
+		r.exits += fmt.Sprintf(" %d", again)
+		if slices.Contains(s.codes, again) {
 			break
 		}
-		if len(codes) == 4 {
-			t.Fatalf("exit codes %s\n%s", codes, out)
+		if try == 3 {
+			t.Fatalf("exits %s\n%s\nthe last time:\n%s", r.exits, out, text)
 		}
 	}
 	p.dead()
 	s.check(p)
+	if r.tally = p.counts(); r.tally != want {
+		t.Errorf("in the end there is\n%s\n%s, and without a crash\n%s\nthe first time:\n%s", tallyHead, r.tally, want, out)
+	}
 	s.kept(p)
-	t.Logf("%s: exits %s", point, strings.Join(codes, " "))
 }
 
 // kept demands that the very commit of the first session is part of the work in the end, and that
@@ -173,7 +159,7 @@ func (s scenario) kept(p *project) {
 	if out := p.git("--git-dir", repos[0], "fsck", "--connectivity-only", "--no-dangling"); strings.Contains(out, "missing") {
 		p.t.Errorf("objects are missing: %q", out)
 	}
-	if s.name == "park" {
+	if !s.first {
 		return
 	}
 	_, first, _ := strings.Cut(p.agentLog(), "STEP1 ")
@@ -181,5 +167,5 @@ func (s scenario) kept(p *project) {
 	if !ok {
 		p.t.Fatalf("no commit in the agent's log:\n%s", p.agentLog())
 	}
-	p.git("--git-dir", repos[0], "merge-base", "--is-ancestor", hash, p.runs()[0].Head.Hash)
+	p.git("--git-dir", repos[0], "merge-base", "--is-ancestor", hash, p.runs()[0].Tip)
 }

@@ -199,12 +199,16 @@ func (p *project) dead() {
 // processes lists what runs with one of this project's runs in its environment.
 func (p *project) processes() []string {
 	p.t.Helper()
+	return p.processesOf(p.runs())
+}
+
+// processesOf lists what runs with one of these runs in its environment.
+func (p *project) processesOf(runs []runRow) (found []string) {
+	p.t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var found []string
-	runs := p.runs()
 	for _, file := range all {
 		env, err := os.ReadFile(file)
 		if err != nil {
@@ -227,6 +231,7 @@ type runRow struct {
 	Attempt int    `json:"attempt"`
 	Spent   int    `json:"spent"`
 	Change  int64  `json:"change"`
+	Tip     string `json:"tip"`
 	Head    struct {
 		Hash string `json:"hash"`
 	} `json:"head"`

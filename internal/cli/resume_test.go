@@ -9,7 +9,9 @@ import (
 )
 
 // points are the places at which the engine is killed, in the order in which a run meets them.
-var points = []string{"claim-saved", "agent-running", "verified", "before-push", "after-push", "after-propose"}
+var points = []string{
+	"after save claimed", "agent-running", "after save verified", "before push branch", "after push branch", "after forge propose",
+}
 
 // resumeAgent commits a first step once, leaves a daemon behind, and sleeps in its first attempt
 // when the test is about to kill the engine; every later attempt finishes.

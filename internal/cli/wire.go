@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"interlock/internal/agent"
 	"interlock/internal/agent/command"
 	"interlock/internal/engine"
+	"interlock/internal/failpoint/writes"
 	"interlock/internal/forge/local"
 	"interlock/internal/git"
 	"interlock/internal/lease"
@@ -153,7 +155,7 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 	}
 	at := f.Location()
 	return engine.New(ctx, engine.Config{
-		State: dir, Store: s, Clock: s.Clock(), Git: a.git, Forge: f, RepoKey: at.Key, RepoPath: a.path(repo),
+		State: dir, Store: writes.Store(s), Clock: s.Clock(), Git: a.git, Forge: writes.Forge(f), RepoKey: at.Key, RepoPath: a.path(repo),
 		Worktree: at.Worktree, Facts: sandbox.Inspect(ctx), Env: a.env.Environ, Holder: holder, Login: "interlock",
 		Notify: a.progress(),
 		Runtime: func(line string) agent.Runtime {

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"interlock/internal/claim"
-	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -50,9 +49,7 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	inherit(&r, last, base)
 	e.warnDirty(ctx, r)
 	start := e.Clock.Now()
-	failpoint.Here("before claim")
 	l, r, err := e.Store.Claim(ctx, e.Holder, r, run.LeaseTTL)
-	failpoint.Here("after claim")
 	if err != nil {
 		return run.Run{}, e.heldBy(ctx, issue, "", err)
 	}
@@ -85,7 +82,6 @@ func (e *Engine) claimed(h *hold, r run.Run, base run.Base) (run.Run, error) {
 		return r, err
 	}
 	e.say(r, "claimed", "claiming %q on base %s at %.12s", r.Task.Title, base.Branch, base.Commit.Hash)
-	failpoint.Here("claim-saved")
 	return r, nil
 }
 

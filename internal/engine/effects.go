@@ -59,7 +59,7 @@ func (e *Engine) settle(h *hold, r run.Run, f run.Effect) (run.Run, error) {
 // an answer that will not change is turned into the event that lets the run rest.
 func (e *Engine) attempt(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 	failpoint.Here("before effect " + string(f.Kind))
-	e.restore(h.effects)
+	e.restore(h.Effects)
 	ev, err := e.underClaim(h, r, f)
 	if ev == nil && err == nil {
 		ev, err = e.do(h, r, f)
@@ -208,7 +208,6 @@ func (e *Engine) doPropose(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 	if found == nil {
 		return nil, fmt.Errorf("%w: the change for %s was opened but is not listed", forge.ErrUnknown, r.Branch)
 	}
-	failpoint.Here("after-propose")
 	return e.proposedAs(r, f, *found, false)
 }
 
@@ -238,7 +237,6 @@ func (e *Engine) doHandoff(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 	if _, err := e.Forge.Comment(ctx, r.Issue, f.Key, text); gone(err) != nil {
 		return nil, err
 	}
-	failpoint.Here("between comment and mark")
 	if err := e.Forge.ClearMark(ctx, r.Issue, r.Claim.Nonce, labelInReview); gone(err) != nil {
 		return nil, err
 	}

@@ -136,11 +136,11 @@ func (e *Engine) whileHeld(h *hold, r *run.Run, long func() error) error {
 			said = now
 			e.say(*r, "still running", "%s so far", (now - begin).Round(time.Second))
 		}
-		if now-h.claimed < run.ClaimRenew || h.Session.Err() != nil {
+		if now-h.claimed < failpoint.Sooner("RENEWALS", run.ClaimRenew) || h.Session.Err() != nil {
 			continue
 		}
 		h.claimed = now
-		e.restore(h.live)
+		e.restore(h.Live)
 		if err := e.renewClaim(h, r); err != nil {
 			e.say(*r, "claim", "%v", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -30,7 +29,6 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 			}
 		}
 	}
-	failpoint.Here("before-push")
 	mine, err := e.claims.Mine(ctx, r)
 	if errors.Is(err, forge.ErrLost) {
 		return e.claimLost(r, err.Error()), nil
@@ -43,7 +41,6 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 	if err != nil {
 		return e.notPushed(r, branch, err)
 	}
-	failpoint.Here("after-push")
 	if report.Remote != "" {
 		e.say(r, "remote", "%s", report.Remote)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"interlock/internal/agent"
 	"interlock/internal/forge"
-	"interlock/internal/lease"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
@@ -195,18 +194,37 @@ func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
 	return e.waits(last.Issue, last.Change, "of run "+last.ID)
 }
 
-// accepted saves that the change of a run was merged, where whoever merged it did not.
+// Accepted closes the run that made a change which was merged, and settles what a dead holder left
+// of it. closed is false when there was nothing to close. Typed again after a crash it goes on.
+func (e *Engine) Accepted(ctx context.Context, id string) (closed bool, err error) {
+	r, err := e.Store.Load(ctx, id)
+	if err == nil && r.Change != 0 && len(r.Effects) > 0 {
+		r, err = e.resume(ctx, nil, r)
+	}
+	if err == nil && r.State == run.InReview {
+		closed, err = true, e.accepted(ctx, r)
+	}
+	var held *heldError
+	if errors.As(err, &held) {
+		err = held.refusal(0, e.RepoPath)
+	}
+	return closed, err
+}
+
+// accepted saves that the change of a run was merged, in the place of whoever died doing so.
 func (e *Engine) accepted(ctx context.Context, r run.Run) error {
-	next, _, err := run.Apply(r, run.Accepted{Head: r.Head.Hash})
+	l, _, _, err := e.takeOver(ctx, store.Key(r.Repo, r.Issue), r)
 	if err != nil {
 		return err
 	}
-	next.Updated = e.Clock.Wall()
-	err = lease.Save(ctx, e.Store, e.Holder, next, run.Accepted{Head: r.Head.Hash})
-	if errors.As(err, new(*store.HeldError)) {
-		return e.heldBy(ctx, r.Issue, r.ID, err)
+	if r, err = e.Store.Load(ctx, r.ID); err == nil && r.State == run.InReview {
+		var next run.Run
+		if next, _, err = run.Apply(r, run.Accepted{Head: r.Head.Hash}); err == nil {
+			next.Updated = e.Clock.Wall()
+			_, err = e.Store.Save(ctx, l, next, run.Accepted{Head: r.Head.Hash})
+		}
 	}
-	return err
+	return errors.Join(err, e.Store.Release(ctx, l))
 }
 
 // waits says that a change for the issue waits for a reviewer.

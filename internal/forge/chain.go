@@ -8,6 +8,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/git"
 )
 
@@ -285,9 +286,15 @@ func update(next Claim, old string) git.Update {
 	return git.Update{Ref: next.Ref, New: next.Hash, Old: old}
 }
 
-// push pushes all or nothing and puts a failure into one of the classes of this package.
-func (c *Claims) push(ctx context.Context, updates ...git.Update) (git.PushReport, error) {
+// push pushes all or nothing and puts a failure into one of the classes of this package. what names
+// the write for those who make it fail.
+func (c *Claims) push(ctx context.Context, what string, updates ...git.Update) (git.PushReport, error) {
+	failpoint.Here("before push " + what)
 	report, err := c.Repo.Push(ctx, git.PushSpec{Remote: c.Remote, Updates: updates})
+	failpoint.Here("after push " + what)
+	if err == nil {
+		err = failpoint.Fault("push " + what)
+	}
 	switch {
 	case err == nil, errors.Is(err, git.ErrStaleRef), errors.Is(err, git.ErrLocked),
 		errors.Is(err, git.ErrInvalid), errors.Is(err, git.ErrNoCommit):

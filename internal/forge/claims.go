@@ -111,6 +111,17 @@ type hand struct {
 	over                 Claim // the one that is taken over or broken, if any
 }
 
+// what names what the hand does.
+func (h hand) what() string {
+	switch {
+	case h.state == stateReleased:
+		return "break"
+	case h.over.Hash != "":
+		return "take-over"
+	}
+	return "take"
+}
+
 // create writes a claim into the first namespace that the remote does not refuse.
 func (c *Claims) create(ctx context.Context, s survey, by hand) (Claim, error) {
 	first := c.remembered(ctx)
@@ -138,7 +149,7 @@ func (c *Claims) put(ctx context.Context, s survey, space int, by hand) (Claim, 
 	if err != nil {
 		return Claim{}, err
 	}
-	_, err = c.push(ctx, update(next, s.at[space].Hash))
+	_, err = c.push(ctx, by.what(), update(next, s.at[space].Hash))
 	return next, err
 }
 
@@ -228,7 +239,7 @@ func (c *Claims) Restore(ctx context.Context, cl Claim, holder string) (Claim, e
 		if err != nil {
 			return Claim{}, err
 		}
-		if _, last = c.push(ctx, update(next, "")); last == nil {
+		if _, last = c.push(ctx, "restore", update(next, "")); last == nil {
 			c.note(ctx, next)
 			return next, nil
 		}
@@ -272,7 +283,7 @@ func (c *Claims) Release(ctx context.Context, cl Claim) error {
 		if err != nil {
 			return err
 		}
-		_, last = c.push(ctx, update(next, own.Hash))
+		_, last = c.push(ctx, "release", update(next, own.Hash))
 		if last == nil && !s.twice(c, cl.Nonce) {
 			c.note(ctx, next)
 			return nil

@@ -52,7 +52,7 @@ func (c *Claims) advance(ctx context.Context, cl Claim, holder string, branch *g
 		if err != nil {
 			return Claim{}, report, err
 		}
-		report, last = c.push(ctx, append(updates, update(next, cur.Hash))...)
+		report, last = c.push(ctx, doing(branch, adopt), append(updates, update(next, cur.Hash))...)
 		if last == nil {
 			c.note(ctx, next)
 			return next, report, nil
@@ -62,6 +62,17 @@ func (c *Claims) advance(ctx context.Context, cl Claim, holder string, branch *g
 		}
 	}
 	return Claim{}, report, fmt.Errorf("push the claim of issue %d: %w", cl.Issue, last)
+}
+
+// doing names what advance does.
+func doing(branch *git.Update, adopt bool) string {
+	switch {
+	case branch != nil:
+		return "branch"
+	case adopt:
+		return "adopt"
+	}
+	return "renew"
 }
 
 // both reads claim and branch in one go: the claim must be ours and held. It returns it as it

@@ -142,7 +142,7 @@ func (r *Repo) FetchObjects(ctx context.Context, remote string, refs ...string) 
 		return err
 	}
 	defer unlock()
-	_, err = r.run(ctx, Command{Stdin: []byte(strings.Join(refs, "\n") + "\n"), Args: []string{"fetch", "--quiet", "--no-tags",
+	_, err = r.Run(ctx, Command{Stdin: []byte(strings.Join(refs, "\n") + "\n"), Args: []string{"fetch", "--quiet", "--no-tags",
 		"--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--no-prune", "--refmap=",
 		"--upload-pack=" + r.git.remoteProgram("upload-pack"), "--stdin", "--", url}})
 	if err != nil {
@@ -171,15 +171,15 @@ func (p *Plumb) TakeObjects(ctx context.Context, from *Repo, commits ...string) 
 			ask.WriteString("^" + hash + "\n")
 		}
 	}
-	list, err := from.run(ctx, Command{Args: []string{"rev-list", "--objects", "--ignore-missing", "--stdin"}, Stdin: []byte(ask.String()), MaxOutput: maxListing})
+	list, err := from.Run(ctx, Command{Args: []string{"rev-list", "--objects", "--ignore-missing", "--stdin"}, Stdin: []byte(ask.String()), MaxOutput: MaxListing})
 	if err != nil || len(list.Stdout) == 0 {
 		return err
 	}
-	pack, err := from.run(ctx, Command{Args: []string{"pack-objects", "--quiet", "--stdout"}, Stdin: list.Stdout, MaxOutput: DefaultMaxPack})
+	pack, err := from.Run(ctx, Command{Args: []string{"pack-objects", "--quiet", "--stdout"}, Stdin: list.Stdout, MaxOutput: DefaultMaxPack})
 	if err != nil {
 		return err
 	}
-	_, err = p.run(ctx, Command{Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: pack.Stdout})
+	_, err = p.Run(ctx, Command{Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: pack.Stdout})
 	return err
 }
 

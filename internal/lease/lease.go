@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +27,9 @@ const Every = 250 * time.Millisecond
 
 // effectGrace is how long an effect that is under way may go on after an interrupt.
 const effectGrace = 10 * time.Second
+
+// trusted is how long after a renewal was asked for the lease is believed to be ours.
+func trusted() time.Duration { return failpoint.Sooner("TRUST", run.LeaseTTL-run.LeaseMargin) }
 
 // Hold is a lease turned into contexts. It renews the lease while the current step is within its
 // deadline, and ends the contexts when the lease is lost, by the earlier of the store's word and
@@ -57,7 +59,7 @@ type Hold struct {
 // Keep starts to keep a lease. start is the store time before the grant was asked for. The caller
 // must call Close.
 func Keep(ctx context.Context, s store.Store, c store.Clock, runID string, l run.Lease, start time.Duration) *Hold {
-	h := &Hold{store: s, clock: c, run: runID, lease: l, until: start + run.LeaseTTL - run.LeaseMargin, done: make(chan struct{})}
+	h := &Hold{store: s, clock: c, run: runID, lease: l, until: start + trusted(), done: make(chan struct{})}
 	h.Live, h.lose = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.Session, h.stop = context.WithCancelCause(h.Live)
 	var cut context.CancelCauseFunc
@@ -65,7 +67,7 @@ func Keep(ctx context.Context, s store.Store, c store.Clock, runID string, l run
 	context.AfterFunc(h.Session, func() {
 		select {
 		case <-h.Live.Done():
-		case <-time.After(effectGrace):
+		case <-time.After(failpoint.Sooner("GRACE", effectGrace)):
 			cut(ErrInterrupted)
 		}
 	})
@@ -106,7 +108,7 @@ func (h *Hold) keep(parent context.Context) {
 		if _, asked, err := h.store.Controls().Cancel(h.Live, h.run); err == nil && asked {
 			h.stop(ErrCanceled)
 		}
-		if now := h.clock.Now(); idle && now-renewed >= run.LeaseRenew {
+		if now := h.clock.Now(); idle && now-renewed >= failpoint.Sooner("RENEWALS", run.LeaseRenew) {
 			idle, renewed = false, now
 			go func() { renewing <- h.renew(now) }()
 		}
@@ -132,7 +134,7 @@ func (h *Hold) renew(start time.Duration) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lease, h.until = l, start+run.LeaseTTL-run.LeaseMargin
+	h.lease, h.until = l, start+trusted()
 	return true
 }
 
@@ -189,17 +191,7 @@ func (h *Hold) Apply(r run.Run, ev run.Event) (run.Run, error) {
 		return r, err
 	}
 	next.Updated = h.clock.Wall()
-	point := "save " + ev.Kind()
-	if s, ok := ev.(run.Settled); ok {
-		kind, _, _ := strings.Cut(s.Key, ":")
-		point += " " + kind
-	}
-	failpoint.Here("before " + point)
 	saved, err := h.store.Save(h.Live, h.current(), next, ev)
-	failpoint.Here("after " + point)
-	if err == nil {
-		err = failpoint.Fault(point)
-	}
 	if err != nil {
 		return r, fmt.Errorf("save run %s after %q: %w", r.ID, ev.Kind(), err)
 	}
@@ -211,9 +203,6 @@ func (h *Hold) Record(s store.Session) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	point := fmt.Sprintf("session %s ended %t", s.Kind, s.Ended)
-	failpoint.Here("before " + point)
-	defer failpoint.Here("after " + point)
 	return h.store.PutSession(h.Live, h.current(), s)
 }
 

@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 
@@ -33,15 +32,4 @@ func Self(ctx context.Context, s store.Store) (run.Holder, error) {
 	return run.Holder{
 		ID: rand.Text(), Namespace: namespace, Installation: installation, Host: host, PID: self.PID, Start: self.Start, Boot: self.Boot,
 	}, nil
-}
-
-// Save saves a run that rests, with the event that moved it, under a lease that is taken for that
-// alone and given back. *store.HeldError when somebody holds the run.
-func Save(ctx context.Context, s store.Store, by run.Holder, next run.Run, e run.Event) error {
-	l, err := s.Acquire(ctx, by, store.Key(next.Repo, next.Issue), run.LeaseTTL, 0)
-	if err != nil {
-		return err
-	}
-	_, err = s.Save(ctx, l, next, e)
-	return errors.Join(err, s.Release(ctx, l))
 }

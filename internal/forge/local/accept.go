@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 )
@@ -87,7 +88,13 @@ func (f *Forge) acceptOnce(ctx context.Context, n int64) (forge.Change, error) {
 	}
 	doc.Change.State = merged
 	c.State = merged
-	return c, f.settle(ctx, e, doc, "merged", updates...)
+	failpoint.Here("before forge accept")
+	err = f.settle(ctx, e, doc, "merged", updates...)
+	failpoint.Here("after forge accept")
+	if err == nil {
+		err = failpoint.Fault("forge accept")
+	}
+	return c, err
 }
 
 // closing returns the update that closes an issue, none if it is closed.
@@ -214,8 +221,10 @@ func (f *Forge) fastForward(ctx context.Context, c forge.Change, tree string) er
 		return refuse(fmt.Sprintf("it has files kept by Git LFS, which your own git must check out in %s. Merge it there and accept again",
 			git.Escape(tree)), "git -C "+quote(tree)+" merge --ff-only "+c.Proposed)
 	}
+	failpoint.Here("before merge")
 	_, err = f.git.Run(context.WithoutCancel(ctx), git.Command{Dir: tree, Timeout: mergeTotal, Args: []string{
 		"-c", "safe.directory=*", "merge", "--ff-only", "--no-overwrite-ignore", "--quiet", c.Proposed}})
+	failpoint.Here("after merge")
 	var failed *git.Error
 	if errors.As(err, &failed) && failed.Code > 0 && failed.Err == nil {
 		return refuse(fmt.Sprintf("git will not fast-forward %s in %s (%s). Put right what it names, then accept again",

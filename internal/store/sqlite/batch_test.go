@@ -5,13 +5,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"interlock/internal/run"
 	"interlock/internal/store"
@@ -37,12 +41,19 @@ func plug(t *testing.T, s *sqlite.Store) (pull func()) {
 	})
 }
 
-// queue starts a write and waits until it is in the queue.
+// queue starts a write and waits until it is in the queue: until every goroutine of the bubble waits.
 func queue(do func() error) <-chan error {
 	got := make(chan error, 1)
 	go func() { got <- do() }()
-	time.Sleep(50 * time.Millisecond) // the queue has no length to wait for; too early only makes two batches
+	synctest.Wait()
 	return got
+}
+
+// inBubble runs a test in which queue knows when a write is queued. Time stands still there while
+// anything goes on, so that no turn is over before its time.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Parallel()
+	synctest.Test(t, test)
 }
 
 func note(n int) string {
@@ -69,8 +80,9 @@ func writes(t *testing.T, dir string) (n int64) {
 
 // TestBatch: what is queued while a transaction runs is one transaction. An operation that fails
 // leaves nothing, and its neighbours are done; one whose caller has gone is not done.
-func TestBatch(t *testing.T) {
-	t.Parallel()
+func TestBatch(t *testing.T) { inBubble(t, testBatch) }
+
+func testBatch(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	s := open(t, dir, nil)
 	pull := plug(t, s)
@@ -112,101 +124,98 @@ func TestBatch(t *testing.T) {
 	if n := notes(t, dir); n != 10 {
 		t.Errorf("%d notes were kept, want 10", n)
 	}
-	// One, but that a turn ends after its time: on a slow machine the queue may need a second and a third.
-	if n := writes(t, dir) - before; n < 1 || n > 3 {
+	if n := writes(t, dir) - before; n != 1 {
 		t.Errorf("%d transactions were made of one queue of 10, want 1", n)
 	}
 }
 
 // TestBatchBounds: a turn ends after so many operations, and after so much time: the process that
-// comes while it goes on has its turn next, or at the latest one turn later.
+// waits by then has its turn next.
 func TestBatchBounds(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		operations int
-		each       time.Duration
-		most       int
+		time       time.Duration // that a turn may take
+		most       int           // operations that are done before the other process has its turn
 	}{
-		// Each takes a moment, so that the other has time to come at all, and a turn is full before it is over.
-		"count": {sqlite.BatchMost * 3, 50 * time.Microsecond, sqlite.BatchMost*2 + 1},
-		"time":  {40, 10 * time.Millisecond, 20},
+		"count": {3 * sqlite.BatchMost, time.Hour, sqlite.BatchMost - 1}, // the first of the turn is the plug
+		"time":  {50, time.Nanosecond, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			if at := waitsFor(t, c.operations, c.each, false); at > c.most {
-				t.Errorf("the other process had its turn after %d of %d operations, want at most %d", at, c.operations, c.most)
+			if at := waitsFor(t, c.operations, c.time); at > c.most {
+				t.Errorf("the other process had its turn after %d operations, want at most %d", at, c.most)
 			}
 		})
 	}
 }
 
-// TestNextInLine: a process that waits for its turn has it next, however much is queued here.
+// TestNextInLine: a process that waits for its turn has it next, however much is queued here, each
+// time that it comes.
 func TestNextInLine(t *testing.T) {
 	t.Parallel()
 	for range 5 {
-		if at := waitsFor(t, 2*sqlite.BatchMost, 0, true); at > 0 {
+		if at := waitsFor(t, 50, 0); at > 0 {
 			t.Errorf("the other process had its turn after %d operations that came later", at)
 		}
 	}
 }
 
-// waitsFor returns how many operations of one process are done before one of another process that
-// comes before them all, or as soon as the first is done.
-func waitsFor(t *testing.T, operations int, each time.Duration, before bool) (at int) {
+// waitsFor returns how many operations of one process are done before one of another process, which
+// stands in line when they begin. A turn of the first process may take so long.
+func waitsFor(t *testing.T, operations int, turn time.Duration) (at int) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
 	s, other := open(t, dir, nil), open(t, dir, nil)
+	s.SetBatchTime(turn)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var order []bool // true is the other process's
-	do := func(s *sqlite.Store, f func()) {
+	do := func(s *sqlite.Store, others bool) {
 		wg.Go(func() {
-			if err := s.Submit(t.Context(), func() error { f(); return nil }); err != nil {
+			err := s.Submit(t.Context(), func() error {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, others)
+				return nil
+			})
+			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	add := func(others bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		order = append(order, others)
-	}
-	come := sync.OnceFunc(func() { do(other, func() { add(true) }) })
 	pull := plug(t, s)
 	defer pull()
-	if before {
-		come()
+	do(other, true)
+	for !inLine(t, dir) {
+		time.Sleep(time.Millisecond)
 	}
 	for range operations {
-		do(s, func() {
-			time.Sleep(each)
-			add(false)
-			come()
-		})
+		do(s, false)
 	}
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // with fewer in the queue than there are, the bound is only not reached
 	pull()
 	wg.Wait()
 	return slices.Index(order, true)
 }
 
-// TestBatchIsAnsweredWhenKept: nobody is told anything before the transaction is committed, also
-// who was refused because of what a neighbour wrote in it.
-func TestBatchIsAnsweredWhenKept(t *testing.T) {
-	t.Parallel()
-	for range 10 {
-		if answeredWhenKept(t, filepath.Join(t.TempDir(), "state")) {
-			return
-		}
-		t.Log("the three came into two batches, which says nothing; once more")
-	}
-	t.Error("the three never came into one batch")
+// inLine reports whether a process stands at the door of the lock: it has the next turn.
+func inLine(t *testing.T, dir string) bool {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, sqlite.LockName), os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Len: 1}
+	must(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock))
+	return lock.Type != unix.F_UNLCK
 }
 
-// answeredWhenKept reports false when the operations were not in one batch.
-func answeredWhenKept(t *testing.T, dir string) bool {
-	t.Helper()
-	s := open(t, dir, nil)
+// TestBatchIsAnsweredWhenKept: nobody is told anything before the transaction is committed, also
+// who was refused because of what a neighbour wrote in it.
+func TestBatchIsAnsweredWhenKept(t *testing.T) { inBubble(t, testAnsweredWhenKept) }
+
+func testAnsweredWhenKept(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "state"), nil)
 	pull := plug(t, s)
 	defer pull()
 	first := queue(func() error { return second(s.Acquire(t.Context(), run.Holder{ID: "a"}, "key", run.LeaseTTL, 0)) })
@@ -219,9 +228,6 @@ func answeredWhenKept(t *testing.T, dir string) bool {
 	won, lost, failed := <-first, <-loser, <-last
 	_, kept, err := s.Lease(t.Context(), "key")
 	must(t, err)
-	if kept && won == nil { // told, and true: the winner's transaction was another one
-		return false
-	}
 	if won == nil || failed == nil {
 		t.Errorf("told that it is kept: winner %v, last %v", won, failed)
 	}
@@ -232,13 +238,13 @@ func answeredWhenKept(t *testing.T, dir string) bool {
 		t.Error("a lease was kept")
 	}
 	must(t, second(s.Acquire(t.Context(), run.Holder{ID: "c"}, "key", run.LeaseTTL, 0)))
-	return true
 }
 
 // TestBatchOnFullDatabase: an operation for which there is no room fails alone, though SQLite
 // undoes the whole transaction.
-func TestBatchOnFullDatabase(t *testing.T) {
-	t.Parallel()
+func TestBatchOnFullDatabase(t *testing.T) { inBubble(t, testBatchOnFullDatabase) }
+
+func testBatchOnFullDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	s := open(t, dir, nil)
 	must(t, s.WriterExec("PRAGMA max_page_count = 150"))

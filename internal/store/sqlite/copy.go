@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
@@ -148,12 +149,15 @@ func (s *Store) putBack(ctx context.Context, file string) (kept string, err erro
 	if err := s.disown(ctx, part); err != nil {
 		return "", fault(part, err)
 	}
+	failpoint.Here("before restore")
 	if kept, err = s.setAside(ctx); err != nil {
 		return "", err
 	}
+	failpoint.Here("in the midst of restore")
 	if err := os.Rename(part, s.path); err != nil {
 		return "", err
 	}
+	failpoint.Here("after restore")
 	return kept, statedir.SyncDirectory(filepath.Dir(s.path))
 }
 

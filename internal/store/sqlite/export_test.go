@@ -33,6 +33,9 @@ const (
 // SetLogMost sets the size above which the log is cut back. Before the first write only.
 func (s *Store) SetLogMost(n int64) { s.logMost = n }
 
+// SetBatchTime sets the time after which a turn is over. Before the first write only.
+func (s *Store) SetBatchTime(d time.Duration) { s.batchTime = d }
+
 // FloorWrites is the count of write transactions in the floor, and whether it is sealed.
 func FloorWrites(dir string) (writes int64, sealed bool, err error) {
 	f, _, err := (&Store{path: filepath.Join(dir, databaseName)}).readFloor()

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	driver "modernc.org/sqlite"
 
@@ -69,12 +70,13 @@ type Store struct {
 	ahead atomic.Int64 // store time minus CLOCK_BOOTTIME, in nanoseconds
 
 	// Of the writer goroutine, and of Open and Close before and after it.
-	epoch    string // the line of history that was opened
-	seen     int64  // write transactions of the database, as last seen
-	unsealed bool   // the floor says that the database is in use
-	raised   string // what was done about a database that was put back, "" if it was not
-	logMost  int64  // size of the log in bytes above which it is cut back
-	logNext  int64  // no attempt before it has come to this size
+	epoch     string        // the line of history that was opened
+	seen      int64         // write transactions of the database, as last seen
+	unsealed  bool          // the floor says that the database is in use
+	raised    string        // what was done about a database that was put back, "" if it was not
+	batchTime time.Duration // after which a turn of this process is over
+	logMost   int64         // size of the log in bytes above which it is cut back
+	logNext   int64         // no attempt before it has come to this size
 }
 
 var (
@@ -127,7 +129,7 @@ func prepare(dir string, opts *Options) (*Store, error) {
 		queue:   make(chan *operation),
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
-		logMost: logMost,
+		logMost: logMost, batchTime: batchTime,
 	}
 	if warning != "" {
 		s.warnings = append(s.warnings, warning)

@@ -115,7 +115,7 @@ func (s *Store) gather(first *operation) func() *operation {
 	return func() *operation {
 		for {
 			if taking == nil {
-				if n >= batchMost || time.Since(begin) > batchTime {
+				if n >= batchMost || time.Since(begin) > s.batchTime {
 					return nil
 				}
 				select {
