@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	linearKeys = 12  // that are in use at once
+	linearKeys = 20  // that are in use at once
 	linearUses = 240 // operations on a key before another takes its place
 	linearRepo = "linear"
 )
@@ -144,7 +144,7 @@ func (c *storeClient) write(g *grantSeen) {
 	switch p := c.rng.IntN(100); {
 	case p < 25:
 		c.do(g, "renew")
-	case p < 60:
+	case p < 60 && g.run.State != run.Canceled: // run.Apply lets nobody save what was canceled
 		c.do(g, "save")
 	case p < 65:
 		c.do(g, "session")

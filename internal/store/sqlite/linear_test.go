@@ -19,7 +19,7 @@ const (
 // hundred operations to a key, a few of them cut off by a kill.
 var storePlan = lineartest.Plan{
 	Slots: 4, Clients: 8, Kill: 1000, Pause: 400, Suspend: 2000, Step: 2000, Drift: 5000, Reboot: 12_000,
-	Rate: 60 * time.Millisecond, Longest: 90 * time.Second, Stopped: 40 * time.Millisecond,
+	Rate: 100 * time.Millisecond, Longest: 90 * time.Second, Stopped: 40 * time.Millisecond,
 }
 
 // TestLinear: what many processes did to one state, killed, paused, and with clocks that jump, is what
