@@ -8,32 +8,28 @@ import (
 	"time"
 )
 
-// OperationsVariable says how many operations a test does instead of its own number; SeedVariable
-// with which seed it begins.
-const (
-	OperationsVariable = "INTERLOCK_OPS"
-	SeedVariable       = "INTERLOCK_SEED"
-)
+// seedVariable says with which seed a test begins.
+const seedVariable = "INTERLOCK_SEED"
 
 // Rounds splits the operations that were asked for into rounds of at most size, each with a seed of
-// its own, and does them. most is how many a test does when nobody says.
-func Rounds(t *testing.T, most, size int64, round func(t *testing.T, seed uint64, most int64)) {
+// its own, and does them. most is how many a test does when the environment does not say.
+func Rounds(t *testing.T, variable string, most, size int64, round func(t *testing.T, seed uint64, most int64)) {
 	t.Helper()
 	if testing.Short() {
 		most /= 20
 	}
 	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv(OperationsVariable); text != "" {
+	if text := os.Getenv(variable); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n <= 0 {
-			t.Fatalf("%s=%q is no number of operations", OperationsVariable, text)
+			t.Fatalf("%s=%q is no number of operations", variable, text)
 		}
 		most = n
 	}
-	if text := os.Getenv(SeedVariable); text != "" {
+	if text := os.Getenv(seedVariable); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			t.Fatalf("%s=%q is no seed", SeedVariable, text)
+			t.Fatalf("%s=%q is no seed", seedVariable, text)
 		}
 		seed = n
 	}

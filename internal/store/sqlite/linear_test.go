@@ -26,7 +26,7 @@ var storePlan = lineartest.Plan{
 // one after the other could have done: at most one lease of a key is in force and fences rise, a save
 // succeeds only with its fence and revision, a cancel that was asked for is taken once.
 func TestLinear(t *testing.T) {
-	lineartest.Rounds(t, linearOperations, linearRound, func(t *testing.T, seed uint64, most int64) {
+	lineartest.Rounds(t, "INTERLOCK_OPS", linearOperations, linearRound, func(t *testing.T, seed uint64, most int64) {
 		begin := time.Now()
 		place := filepath.Join(t.TempDir(), "state")
 		f := lineartest.Run(t, place, seed, most, storePlan)
