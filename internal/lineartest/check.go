@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +105,25 @@ func (m Model[S, I, O]) Check(h *History[I, O]) []Anomaly {
 	return found
 }
 
+// first returns the first answer of a key's history that nothing explains: what had been answered
+// before it, and what was under way, can be put in order without it.
+func (m Model[S, I, O]) first(h *History[I, O], key string) Operation[I, O] {
+	ops := h.only([]string{key}).Operations
+	slices.SortStableFunc(ops, func(a, b Operation[I, O]) int { return cmp.Compare(a.Return, b.Return) })
+	n := sort.Search(len(ops), func(n int) bool {
+		part := *h
+		part.Operations = slices.Clone(ops[:n+1])
+		for _, op := range ops[n+1:] {
+			if op.Call <= ops[n].Return {
+				op.Unknown, op.Return = true, math.MaxInt64
+				part.Operations = append(part.Operations, op)
+			}
+		}
+		return len(m.Check(&part)) > 0
+	})
+	return ops[min(n, len(ops)-1)]
+}
+
 // keepVariable names the directory in which failing histories are kept.
 const keepVariable = "INTERLOCK_HISTORY"
 
@@ -128,7 +149,8 @@ func (m Model[S, I, O]) Judge(t *testing.T, h *History[I, O]) []Anomaly {
 		keys = append(keys, a.Key)
 	}
 	bad := h.only(keys)
-	bad.Why = fmt.Sprintf("no order explains %s", strings.Join(keys[:min(len(keys), 5)], ", "))
+	op := m.first(&bad, keys[0])
+	bad.Why = fmt.Sprintf("%s: nothing explains that process %d, which asked %+v, was told %+v", op.Key, op.Process, op.In, op.Out)
 	file := filepath.Join(dir, fmt.Sprintf("%s-%d.json", h.Model, h.Seed))
 	if err := bad.save(file); err != nil {
 		t.Fatal(err)
@@ -142,8 +164,9 @@ func (m Model[S, I, O]) Judge(t *testing.T, h *History[I, O]) []Anomaly {
 			undecided++
 		}
 	}
-	t.Errorf("seed %d: %d keys have a history that no order of their operations explains (%d undecided after %v): %s; kept beside pictures of it; "+
-		"judge it again with\n\t%s=%s go test -run TestLinearReplay -v PACKAGE", h.Seed, len(found), undecided, checkTime, file, replayVariable, file)
+	t.Errorf("seed %d: %d keys have a history that no order of their operations explains (%d undecided after %v); %s\n"+
+		"kept in %s, beside pictures of it; judge it again with\n\t%s=%s go test -run TestLinearReplay -v .",
+		h.Seed, len(found), undecided, checkTime, bad.Why, file, replayVariable, file)
 	return found
 }
 
@@ -165,7 +188,8 @@ func (m Model[S, I, O]) draw(t *testing.T, h *History[I, O], key, file string) {
 const replayVariable = "INTERLOCK_REPLAY"
 
 // Replay judges histories that were kept: the one that the environment names, else those of testdata.
-// The name of each of the latter says what must be found: "bad-..." or "good-...".
+// The name of each of the latter says what must be found: in "good-..." nothing, in "bad-..." that the
+// last operation cannot have been answered so.
 func (m Model[S, I, O]) Replay(t *testing.T, name string) {
 	if file := os.Getenv(replayVariable); file != "" {
 		h, err := Load[I, O](file)
@@ -197,6 +221,10 @@ func (m Model[S, I, O]) Replay(t *testing.T, name string) {
 			bad++
 			if len(found) == 0 || found[0].Undecided {
 				t.Errorf("%s is accepted: %s", file, h.Why)
+			}
+			h.Operations = h.Operations[:len(h.Operations)-1]
+			if found := m.Check(&h); len(found) != 0 {
+				t.Errorf("%s is refused without its last operation, too, which is what is wrong with it: %s", file, h.Why)
 			}
 		case len(found) != 0:
 			t.Errorf("%s is refused: %v", file, found)
