@@ -135,8 +135,11 @@ func (s chain) answered(op *claimOperation) (chain, bool) {
 			return next, ok // it is not told which commit that was
 		}
 		return next, ok && next.is(out)
-	case "held": // by the very claim that is named
-		return s, !s.Released && (in.Do == "break" || !s.mine(in)) && s.is(out)
+	case "held": // by the very claim that is named; a break wants the one that was looked at, and it has moved
+		if in.Do == "break" {
+			return s, s.Generation != in.Generation && s.is(out)
+		}
+		return s, !s.Released && !s.mine(in) && s.is(out)
 	case "lost":
 		return s, !s.mine(in) || in.Do == "renew" && s.Since > in.Generation
 	case "busy": // it lost every race: nothing was moved
