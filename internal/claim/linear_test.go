@@ -21,7 +21,7 @@ import (
 
 // How much TestLinear does when nobody says. An operation on a claim is some ten processes of git.
 const (
-	claimOperations = 800
+	claimOperations = 400
 	claimRound      = 4000
 	claimIssues     = 4  // that are in use at once
 	claimUses       = 60 // operations on an issue before another takes its place
@@ -29,7 +29,7 @@ const (
 
 // claimPlan: time passes so that a claim is abandoned after some ten operations on its issue.
 var claimPlan = lineartest.Plan{
-	Slots: 4, Clients: 2, Kill: 25, Pause: 15, Suspend: 80, Step: 50, Drift: 50, Reboot: 400,
+	Slots: 4, Clients: 2, Kill: 25, Pause: 15, Suspend: 80, Step: 50, Drift: 50, Reboot: 150,
 	Rate: 20 * time.Second, Longest: 30 * time.Minute, Stopped: 400 * time.Millisecond,
 }
 
@@ -77,6 +77,9 @@ func TestLinear(t *testing.T) {
 		}
 		f.Report("claims", len(h.Operations), unknown, len(keys), len(found))
 		t.Logf("answers: %v", answers)
+		if most >= claimOperations {
+			f.Tried()
+		}
 		t.Logf("claims: %s; done in %v, judged in %v", f.Clocks(), did.Round(time.Millisecond), (time.Since(begin) - did).Round(time.Millisecond))
 	})
 }

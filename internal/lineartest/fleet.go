@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -105,7 +107,7 @@ func Run(t *testing.T, place string, seed uint64, most int64, plan Plan) *Fleet 
 		t.Fatal(err)
 	}
 	f.Board = board
-	defer f.end()
+	defer f.end(place)
 	for i := range f.slots {
 		f.start(i, place)
 	}
@@ -305,12 +307,40 @@ func (f *Fleet) finish() {
 	}
 }
 
-// end leaves no process behind, whatever has become of the test.
-func (f *Fleet) end() {
+// end leaves no process behind, whatever has become of the test: what a killed process had started
+// may still be writing.
+func (f *Fleet) end(place string) {
 	for _, p := range f.all {
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		left := using(place)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Errorf("processes that are left in %s: %v", place, left)
+			return
+		}
+	}
+}
+
+// using returns the processes that have been started in a directory, or were told its name.
+func using(dir string) (found []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, proc := range all {
+		pid, err := strconv.Atoi(filepath.Base(proc))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(proc, "cmdline")) // it may have ended by now
+		at, _ := os.Readlink(filepath.Join(proc, "cwd"))
+		if bytes.Contains(line, []byte(dir)) || at == dir || strings.HasPrefix(at, dir+"/") {
+			found = append(found, pid)
+		}
+	}
+	return found
 }
 
 // Histories returns what all processes have recorded.

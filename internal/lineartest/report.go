@@ -45,6 +45,14 @@ func (f *Fleet) Report(model string, operations, unknown, keys, anomalies int) {
 		model, operations, unknown, keys, c.Processes, c.Kills, c.Pauses, c.Suspends+c.Steps+c.Drifts+c.Reboots, anomalies, f.seed)
 }
 
+// Tried fails the test when a full round has left something of its plan out.
+func (f *Fleet) Tried() {
+	c := f.Counts
+	if c.Kills == 0 || c.Pauses == 0 || c.Suspends == 0 || c.Steps == 0 || c.Drifts == 0 || c.Reboots == 0 {
+		f.t.Errorf("seed %d: not everything was tried: %+v", f.seed, c)
+	}
+}
+
 // Clocks says what was done to the clocks.
 func (f *Fleet) Clocks() string {
 	c := f.Counts
