@@ -24,6 +24,7 @@ type got struct {
 	Hash         string `json:"hash,omitempty"`
 	Generation   int64  `json:"generation,omitempty"`
 	Released     bool   `json:"released,omitempty"`
+	Over         bool   `json:"over,omitempty"` // it was taken over
 }
 
 type (
@@ -129,6 +130,9 @@ func (s chain) answered(op *claimOperation) (chain, bool) {
 		}
 		if in.Do == "release" && !s.mine(in) { // given back before, also if others have had it since
 			return s, strings.Contains(s.Given, given(in.Nonce))
+		}
+		if out.Over && (s.Generation == 0 || s.Released || s.mine(in)) { // there was nobody to take it from
+			return s, false
 		}
 		next, ok := s.write(op)
 		if in.Do == "release" {

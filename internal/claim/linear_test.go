@@ -21,7 +21,7 @@ import (
 
 // How much TestLinear does when nobody says. An operation on a claim is some ten processes of git.
 const (
-	claimOperations = 400
+	claimOperations = 500
 	claimRound      = 4000
 	claimIssues     = 4  // that are in use at once
 	claimUses       = 60 // operations on an issue before another takes its place
@@ -30,7 +30,7 @@ const (
 // claimPlan: time passes so that a claim is abandoned after some ten operations on its issue.
 var claimPlan = lineartest.Plan{
 	Slots: 4, Clients: 2, Kill: 25, Pause: 15, Suspend: 80, Step: 50, Drift: 50, Reboot: 150,
-	Rate: 20 * time.Second, Longest: 30 * time.Minute, Stopped: 400 * time.Millisecond,
+	Rate: 30 * time.Second, Longest: 30 * time.Minute, Stopped: 400 * time.Millisecond,
 }
 
 // installations says of which installation the process of a slot is: two have one in common.
@@ -69,6 +69,9 @@ func TestLinear(t *testing.T) {
 		for _, op := range h.Operations {
 			keys[op.Key] = true
 			what := op.In.Do + " " + op.Out.Err
+			if op.Out.Over {
+				what = "take over"
+			}
 			if op.Unknown {
 				unknown++
 				what = op.In.Do + " unknown"
@@ -79,6 +82,11 @@ func TestLinear(t *testing.T) {
 		t.Logf("answers: %v", answers)
 		if most >= claimOperations {
 			f.Tried()
+			for _, what := range []string{"take ", "take held", "take over", "renew ", "renew lost", "adopt ", "release ", "read "} {
+				if answers[what] == 0 {
+					t.Errorf("seed %d: nothing was answered with %q: the test did not try it", seed, what)
+				}
+			}
 		}
 		t.Logf("claims: %s; done in %v, judged in %v", f.Clocks(), did.Round(time.Millisecond), (time.Since(begin) - did).Round(time.Millisecond))
 	})
@@ -91,6 +99,7 @@ func TestLinearReplay(t *testing.T) { claimModel.Replay(t, "claims") }
 type claimer struct {
 	rec    *lineartest.Recorder[wanted, got]
 	k      *claim.Keeper
+	over   *sync.Map
 	rng    *rand.Rand
 	n      int
 	inst   int
@@ -127,13 +136,14 @@ func claimers(m lineartest.Member) error {
 		Refs: &forge.Claims{Repo: repo, Remote: filepath.Join(m.Place, "remote.git"), Installation: name,
 			Process: claim.Process(self), Git: g, Now: clock.Wall},
 		Watch: claim.Watch{Dir: filepath.Join(m.Place, name+"-claims"), Clock: clock}, Self: self, Repo: "key",
-		Say: func(run.Run, string, string, ...any) {},
 	}
+	var over sync.Map // nonces with which a claim was taken over
+	k.Say = func(r run.Run, kind, _ string, _ ...any) { over.Store(r.Claim.Nonce+kind, true) }
 	var wg sync.WaitGroup
 	errs := make([]error, m.Clients)
 	for n := range m.Clients {
 		c := &claimer{
-			rec: rec, k: k, n: n, inst: inst, name: fmt.Sprintf("%d-%d", m.Process, n), rng: rand.New(rand.NewPCG(m.Seed, uint64(n))),
+			rec: rec, k: k, over: &over, n: n, inst: inst, name: fmt.Sprintf("%d-%d", m.Process, n), rng: rand.New(rand.NewPCG(m.Seed, uint64(n))),
 			kept: filepath.Join(m.Place, fmt.Sprintf("kept-%d-%d.json", m.Slot, n)),
 		}
 		wg.Go(func() { errs[n] = c.work() })
@@ -213,7 +223,7 @@ func (c *claimer) hold(r *run.Run) {
 			break
 		}
 	}
-	if c.rng.IntN(10) < 5 {
+	if c.rng.IntN(10) < 4 {
 		c.do(r, "release")
 		if c.rng.IntN(3) == 0 {
 			c.do(r, []string{"renew", "release"}[c.rng.IntN(2)])
@@ -267,6 +277,9 @@ func (c *claimer) ask(r *run.Run, in wanted) got {
 		return c.word(err, ofClaim(seen))
 	}
 	out := got{Nonce: cl.Nonce, Hash: cl.Hash, Generation: cl.Generation, Released: in.Do == "break"}
+	if in.Do == "take" {
+		_, out.Over = c.over.Load(in.Nonce + "taken over")
+	}
 	return c.word(err, out)
 }
 

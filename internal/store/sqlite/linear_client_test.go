@@ -171,9 +171,9 @@ func (c *storeClient) do(g *grantSeen, what string) bool {
 		if c.chance(3) {
 			in.Dead = g.lease.Fence
 		}
-		in.TTL = time.Duration(1+c.rng.IntN(20)) * time.Second
+		in.TTL = time.Duration(3+c.rng.IntN(38)) * time.Second
 	case "claim", "renew":
-		in.TTL = time.Duration(1+c.rng.IntN(20)) * time.Second
+		in.TTL = time.Duration(3+c.rng.IntN(38)) * time.Second
 	case "save":
 		in.Rev, in.Live, in.Value = g.run.Revision, c.chance(80), fmt.Sprint(c.name, "-", c.serial)
 	case "take":
