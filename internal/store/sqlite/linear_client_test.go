@@ -126,12 +126,31 @@ func (c *storeClient) episode(issue int64) {
 	}
 	for range 1 + c.rng.IntN(6) {
 		c.write(&g)
+		if c.chance(20) {
+			c.late(&g)
+		}
 	}
 	if c.chance(60) {
 		c.do(&g, "release")
 	}
-	if c.old = append(c.old, g); len(c.old) > 8 {
+	c.remember(g)
+}
+
+func (c *storeClient) remember(g grantSeen) {
+	if c.old = append(c.old, g); len(c.old) > 16 {
 		c.old = c.old[1:]
+	}
+}
+
+// late writes with an older grant of the issue, that this very client had: whatever of it still uses
+// that one has to be fenced, though it holds the issue.
+func (c *storeClient) late(g *grantSeen) {
+	for _, old := range c.old {
+		if old.issue == g.issue && old.lease.Fence != g.lease.Fence {
+			old.run, old.which = g.run, g.which
+			c.do(&old, []string{"release", "renew", "save", "session"}[c.rng.IntN(4)])
+			return
+		}
 	}
 }
 
@@ -148,8 +167,11 @@ func (c *storeClient) write(g *grantSeen) {
 		c.do(g, "save")
 	case p < 65:
 		c.do(g, "session")
-	case p < 70:
-		c.do(g, "acquire") // what it holds, or has lost
+	case p < 73:
+		before := *g // it holds it, or has lost it
+		if c.do(g, "acquire") {
+			c.remember(before)
+		}
 	case p < 75:
 		c.do(g, "release")
 	case p < 85:
