@@ -105,7 +105,8 @@ type claimer struct {
 	inst   int
 	serial int
 	name   string
-	kept   string // file in which it keeps what it has, for whoever follows it
+	old    []run.Run // what it had
+	kept   string    // file in which it keeps what it has, for whoever follows it
 	err    error
 }
 
@@ -209,6 +210,9 @@ func (c *claimer) episode(issue int64) {
 			c.do(&r, "break")
 		}
 		return
+	case p < 50 && len(c.old) > 0: // it goes on with what it had long ago
+		c.do(&c.old[c.rng.IntN(len(c.old))], []string{"renew", "renew", "release"}[c.rng.IntN(3)])
+		return
 	}
 	c.keep(r)
 	if c.do(&r, "take") {
@@ -222,6 +226,9 @@ func (c *claimer) hold(r *run.Run) {
 		if c.rec.Board.Over() || !c.do(r, "renew") && c.rng.IntN(2) == 0 {
 			break
 		}
+	}
+	if c.old = append(c.old, *r); len(c.old) > 4 {
+		c.old = c.old[1:]
 	}
 	if c.rng.IntN(10) < 4 {
 		c.do(r, "release")
