@@ -54,6 +54,8 @@ var layers = map[string]layer{
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
 
+	"internal/lineartest": {level: 2, suite: true, may: []string{"golang.org/x/sys", "github.com/anishathalye/porcupine"}},
+
 	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox", "toolchain"}},
 	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"interlock/internal/lineartest"
 	"interlock/internal/store"
 	"interlock/internal/store/sqlite"
 	"interlock/internal/storetest"
@@ -23,6 +24,9 @@ func TestMain(m *testing.M) {
 	}
 	if dir := os.Getenv(powerVariable); dir != "" {
 		os.Exit(workAndTell(dir))
+	}
+	if m, ok := lineartest.Self(); ok {
+		os.Exit(askTheStore(m))
 	}
 	storetest.Main(m, func(ctx context.Context, place string, clock store.Clock) (store.Store, error) {
 		return sqlite.Open(ctx, place, sqlite.Options{Clock: clock})
