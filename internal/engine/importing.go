@@ -42,6 +42,11 @@ func (e *Engine) bringIn(h *hold, r run.Run, room sandbox.Room) (git.Commit, err
 // engine's repository. The other side of the fetch is confined and sees nothing but that
 // directory and the borrowed objects, read-only.
 func (e *Engine) importFrom(h *hold, r run.Run, room sandbox.Room, dir, inside, rev string) (git.Commit, error) {
+	if inside == sandbox.WorkspaceInside {
+		if err := git.CheckSource(dir); err != nil {
+			return git.Commit{}, err
+		}
+	}
 	level := sandbox.Level(r.Plan.Sandbox)
 	spec := git.ImportSpec{
 		Source: inside, Rev: rev, MaxPack: run.PackBytes, Timeout: run.GitTotal,
