@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"interlock/internal/check"
+	"interlock/internal/git"
 	"interlock/internal/lease"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
@@ -105,12 +107,18 @@ func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
 // allowed.
 func (e *Engine) inScope(ctx context.Context, r run.Run) (run.Event, error) {
 	whole, err := e.repo.Diff(ctx, r.Base.Commit.Hash, r.Head.Hash)
-	if err != nil {
-		return nil, fmt.Errorf("compare with the base: %w", err)
+	var steps []git.Change
+	if err == nil {
+		steps, err = e.repo.Steps(ctx, r.Base.Commit.Hash, r.Head.Hash)
 	}
-	steps, err := e.repo.Steps(ctx, r.Base.Commit.Hash, r.Head.Hash)
+	if errors.Is(err, git.ErrTooBig) { // it would be too big the next time as well
+		return run.Failed{
+			Reason:   fmt.Sprintf("attempt %d: out of scope: its commits change more paths than can be looked at: %v", r.Attempt, err),
+			Findings: "Your commits change more paths than can be looked at. Start your commits anew from the base (git reset --soft), with less in them.",
+		}, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("compare each commit: %w", err)
+		return nil, fmt.Errorf("compare each commit with the base: %w", err)
 	}
 	var paths []scope.Path
 	seen := map[scope.Path]bool{}

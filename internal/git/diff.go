@@ -41,14 +41,13 @@ func (p *Plumb) twoCommits(ctx context.Context, base, head string) (string, stri
 	return b.Hash, h.Hash, err
 }
 
-// Diff returns every path that differs between two commits, with renames found. ErrNoCommit.
+// Diff returns every path that differs between two commits, with renames found. ErrNoCommit. ErrTooBig.
 func (p *Plumb) Diff(ctx context.Context, base, head string) ([]Change, error) {
 	from, to, err := p.twoCommits(ctx, base, head)
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.Run(ctx, Command{Args: []string{"diff-tree", "-r", "-z", "--raw", "-M", "--full-index",
-		"--no-ext-diff", "--ignore-submodules=none", from, to, "--"}, MaxOutput: MaxListing})
+	out, err := p.diffTree(ctx, nil, "-r", "-z", "--raw", "-M", "--full-index", "--no-ext-diff", "--ignore-submodules=none", from, to, "--")
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +56,8 @@ func (p *Plumb) Diff(ctx context.Context, base, head string) ([]Change, error) {
 
 // Steps returns every path that a commit between base and head changes, each commit looked at by
 // itself: also what a later one takes back. Of a merge it is what differs from all its parents; of
-// a commit without parents it is all that it holds. Renames are two changes. ErrNoCommit.
+// a commit without parents it is all that it holds. Renames are two changes. ErrNoCommit,
+// ErrTooBig.
 func (p *Plumb) Steps(ctx context.Context, base, head string) ([]Change, error) {
 	from, to, err := p.twoCommits(ctx, base, head)
 	if err != nil {
@@ -67,13 +67,27 @@ func (p *Plumb) Steps(ctx context.Context, base, head string) ([]Change, error) 
 	if err != nil || len(list.Stdout) == 0 {
 		return nil, err
 	}
-	out, err := p.Run(ctx, Command{Args: []string{"diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
-		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: list.Stdout, MaxOutput: MaxListing})
+	out, err := p.diffTree(ctx, list.Stdout, "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
+		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none")
 	if err != nil {
 		return nil, err
 	}
 	return parseSteps(string(out.Stdout))
 }
+
+// diffTree runs diff-tree, which collects all paths that differ before it prints the first: a few
+// trees, each used many times, can stand for any number of them. ErrTooBig.
+func (p *Plumb) diffTree(ctx context.Context, stdin []byte, args ...string) (Output, error) {
+	out, err := p.Run(ctx, Command{Args: append([]string{"diff-tree"}, args...), Stdin: stdin, MaxOutput: MaxListing,
+		bounds: &bounds{file: DefaultMaxPack, memory: maxDiffMemory}})
+	var failed *Error
+	if errors.As(err, &failed) && failed.Err == nil && outOfMemory(failed) {
+		return out, fmt.Errorf("%w: the paths that differ take more than %d bytes of memory: %w", ErrTooBig, maxDiffMemory, err)
+	}
+	return out, err
+}
+
+const maxDiffMemory = 512 << 20 // bytes; a million paths take about half
 
 // parseSteps reads the raw format with -z of commits with any number of parents: as many colons,
 // then a mode and a hash for each parent and for the commit.

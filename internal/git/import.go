@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 const (
 	DefaultMaxPack   int64 = 512 << 20
 	DefaultMaxMemory int64 = 1 << 30
+	DefaultMaxTree   int64 = 8 << 30
 )
 
 // ImportSpec is the fetch of an agent's work.
@@ -29,6 +31,7 @@ type ImportSpec struct {
 	Into       string        // full name of a ref that must not be there yet
 	MaxPack    int64         // bytes, 0: DefaultMaxPack
 	MaxMemory  int64         // bytes that one process of git may take to unpack it, 0: DefaultMaxMemory
+	MaxTree    int64         // bytes that its files have when they are checked out, 0: DefaultMaxTree
 	Timeout    time.Duration // 0: DefaultTimeout
 }
 
@@ -38,7 +41,8 @@ type ImportSpec struct {
 // only then it is taken over. Whatever the other side does, nothing of the engine's is moved unless
 // nil is returned. ErrNoRef: the other side has no such ref, or its fetch left none (a shallow
 // repository does so). ErrTooBig, ErrRefused (not a repository, corrupt, incomplete), ErrStaleRef
-// (Into is there already), *Error with Timeout.
+// (Into is there already). A fetch that does not end within Timeout is ErrRefused too; when ctx
+// ends first it is an *Error with Timeout.
 func (r *Repo) Import(ctx context.Context, spec ImportSpec) (Commit, error) {
 	args, err := r.importArgs(&spec)
 	if err != nil {
@@ -62,6 +66,9 @@ func (r *Repo) Import(ctx context.Context, spec ImportSpec) (Commit, error) {
 	}
 	defer os.RemoveAll(q.gitDir)
 	c, err := q.receive(ctx, spec, args)
+	if err == nil {
+		err = q.bounded(ctx, c.Hash, spec.MaxTree)
+	}
 	if err != nil {
 		return Commit{}, fmt.Errorf("import from %s: %w", Escape(spec.Source), err)
 	}
@@ -101,6 +108,12 @@ func (r *Repo) importArgs(spec *ImportSpec) ([]string, error) {
 	if spec.MaxMemory <= 0 {
 		spec.MaxMemory = DefaultMaxMemory
 	}
+	if spec.MaxTree <= 0 {
+		spec.MaxTree = DefaultMaxTree
+	}
+	if spec.Timeout <= 0 {
+		spec.Timeout = DefaultTimeout
+	}
 	return fetchArgs(unbound+spec.UploadPack, url, spec.Rev, quarantined), nil
 }
 
@@ -133,7 +146,7 @@ func (q *Repo) receive(ctx context.Context, spec ImportSpec, args []string) (Com
 	out, err := q.Run(ctx, Command{Args: slices.Concat(options, args), Timeout: spec.Timeout,
 		bounds: &bounds{file: spec.MaxPack, memory: spec.MaxMemory}})
 	if err != nil {
-		return Commit{}, importFailure(err, spec)
+		return Commit{}, importFailure(ctx, err, spec)
 	}
 	c, err := q.Resolve(ctx, quarantined)
 	if errors.Is(err, ErrNoCommit) {
@@ -142,18 +155,52 @@ func (q *Repo) receive(ctx context.Context, spec ImportSpec, args []string) (Com
 	return c, err
 }
 
-func importFailure(err error, spec ImportSpec) error {
+// bounded refuses a tree that nobody could list or check out: a few objects, each used many times,
+// can stand for any number of files of any size.
+func (q *Repo) bounded(ctx context.Context, hash string, most int64) error {
+	out, err := q.Run(ctx, Command{Args: []string{"ls-tree", "-r", "-z", "--full-tree", "--format=%(objectsize) %(path)", hash},
+		MaxOutput: maxTreeListing})
+	if errors.Is(err, ErrTooBig) {
+		return fmt.Errorf("%w: the names of its files alone have more than %d bytes", ErrTooBig, maxTreeListing)
+	}
+	if err != nil {
+		return err
+	}
+	var sum int64
+	for entry := range strings.SplitSeq(string(out.Stdout), "\x00") {
+		size, _, _ := strings.Cut(entry, " ")
+		n, err := strconv.ParseInt(size, 10, 64) // "-" for a submodule
+		if err == nil {
+			sum += n
+		}
+		if sum > most || sum < 0 {
+			return fmt.Errorf("%w: its files have more than %d bytes", ErrTooBig, most)
+		}
+	}
+	return nil
+}
+
+const maxTreeListing = 64 << 20 // bytes; the largest trees known have a third of that
+
+func importFailure(ctx context.Context, err error, spec ImportSpec) error {
 	var failed *Error
+	if errors.As(err, &failed) && failed.Timeout && ctx.Err() == nil {
+		return fmt.Errorf("%w: it was not there within %s: %w", ErrRefused, spec.Timeout, err)
+	}
 	if !errors.As(err, &failed) || failed.Err != nil {
 		return err
 	}
 	switch {
 	case strings.Contains(failed.Stderr, "File too large"):
 		return fmt.Errorf("%w: its pack has more than %d bytes: %w", ErrTooBig, spec.MaxPack, err)
-	case strings.Contains(failed.Stderr, "Out of memory") || strings.Contains(failed.Stderr, "out of memory"):
+	case outOfMemory(failed):
 		return fmt.Errorf("%w: unpacking it takes more than %d bytes of memory: %w", ErrTooBig, spec.MaxMemory, err)
 	}
 	return remoteFailure(err)
+}
+
+func outOfMemory(failed *Error) bool {
+	return strings.Contains(failed.Stderr, "Out of memory") || strings.Contains(failed.Stderr, "out of memory")
 }
 
 // takeOver moves the packs of a quarantine into r, each index last: without it git does not see

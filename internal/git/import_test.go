@@ -149,7 +149,7 @@ func TestImportHasADeadline(t *testing.T) {
 	began := time.Now()
 	_, err := r.Import(t.Context(), git.ImportSpec{Source: tree, Into: "refs/interlock/import/1", Timeout: time.Second})
 	var failed *git.Error
-	if !errors.As(err, &failed) || !failed.Timeout || time.Since(began) > 20*time.Second {
+	if !errors.Is(err, git.ErrRefused) || !errors.As(err, &failed) || !failed.Timeout || time.Since(began) > 20*time.Second {
 		t.Fatalf("%v after %v", err, time.Since(began))
 	}
 	untouched(t, r)

@@ -50,7 +50,7 @@ var protectedPaths = []struct {
 		"gemini.md", "/.github/copilot-*", "/.github/instructions/", "/.github/prompts/", "/.github/agents/",
 	}},
 	{RuleInterlock, []string{"/.interlock/", "/workflow.md"}},
-	{RuleGitFiles, []string{".gitmodules", ".gitattributes"}},
+	{RuleGitFiles, []string{".gitmodules", ".gitattributes", ".lfsconfig"}},
 	{RuleReview, []string{
 		"/codeowners", "/docs/codeowners", "/.github/codeowners",
 	}},

@@ -27,6 +27,7 @@ type Spec struct {
 	Objects  string // where the objects of Parent are
 	Parent   string // full hash
 	Message  string
+	MaxFile  int64 // bytes of one file, 0: DefaultMaxPack
 }
 
 // Take commits what is in a work tree on top of Parent, when it differs from it, and leaves
@@ -34,10 +35,15 @@ type Spec struct {
 // sandbox, on a tree that an agent wrote. Git directory, index and configuration are its own: the
 // work tree's .git is never opened as a repository, so that no filter, hook or monitor of it runs.
 // Ignored files stay out. So do untracked directories that are git repositories of their own, and
-// what is neither file, symbolic link nor directory: the message of the commit names them.
+// what is neither file, symbolic link nor directory: the message of the commit names them. What
+// cannot be read is git.ErrRefused, a file of more than MaxFile bytes is git.ErrTooBig: work is never
+// left out in silence.
 func Take(ctx context.Context, spec Spec) (hash string, changed bool, err error) {
 	if !git.ValidHash(spec.Parent) {
 		return "", false, fmt.Errorf("snapshot: %w: %q is not a full object name", git.ErrInvalid, git.Escape(spec.Parent))
+	}
+	if spec.MaxFile <= 0 {
+		spec.MaxFile = git.DefaultMaxPack
 	}
 	g, err := git.Find(ctx)
 	if err != nil {
@@ -78,6 +84,9 @@ func (s *snapshot) stage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if line := unreadable(out.Stderr); line != "" {
+		return fmt.Errorf("%w: %s", git.ErrRefused, line)
+	}
 	var add, remove bytes.Buffer
 	names := strings.Split(strings.TrimSuffix(string(out.Stdout), "\x00"), "\x00")
 	slices.Sort(names)
@@ -88,6 +97,8 @@ func (s *snapshot) stage(ctx context.Context) error {
 			s.left = append(s.left, name)
 		case s.gone(name, links[name]):
 			remove.WriteString(name + "\x00")
+		case s.tooBig(name):
+			return fmt.Errorf("%w: %s has more than %d bytes", git.ErrTooBig, git.Escape(name), s.spec.MaxFile)
 		case s.committable(name):
 			add.WriteString(name + "\x00")
 		default:
@@ -129,6 +140,24 @@ func (s *snapshot) gone(name string, gitlink bool) bool {
 func (s *snapshot) committable(name string) bool {
 	info, err := os.Lstat(filepath.Join(s.spec.WorkTree, name))
 	return err != nil || info.Mode().IsRegular() || info.Mode().Type() == os.ModeSymlink
+}
+
+// tooBig reports whether a file is larger than any that can be taken in. A hole costs nothing to
+// make, and days to read.
+func (s *snapshot) tooBig(name string) bool {
+	info, err := os.Lstat(filepath.Join(s.spec.WorkTree, name))
+	return err == nil && info.Mode().IsRegular() && info.Size() > s.spec.MaxFile
+}
+
+// unreadable is the first line in which git says that it passed over something it cannot read:
+// directories and ignore files; its exit code does not tell.
+func unreadable(said string) string {
+	for line := range strings.Lines(said) {
+		if strings.Contains(line, "could not open directory") || strings.Contains(line, "unable to access") {
+			return strings.TrimSpace(strings.TrimPrefix(line, "warning: "))
+		}
+	}
+	return ""
 }
 
 // gitlinks are the submodules in the index.

@@ -47,6 +47,11 @@ func (h *Host) Commits(live context.Context, r run.Run, room sandbox.Room) (git.
 // engine's repository. The other side of the fetch is confined and sees nothing but that
 // directory and the borrowed objects, read-only.
 func (h *Host) importFrom(live context.Context, r run.Run, room sandbox.Room, dir, inside, rev string) (git.Commit, error) {
+	if inside == sandbox.WorkspaceInside {
+		if err := checkSource(dir); err != nil {
+			return git.Commit{}, err
+		}
+	}
 	level := sandbox.Level(r.Plan.Sandbox)
 	spec := git.ImportSpec{
 		Source: inside, Rev: rev, MaxPack: run.PackBytes, Timeout: run.GitTotal,

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Brings a test that leaves daemons which hold its output open: the check ends, nothing is left of it.
+#: check sh test.sh
+#: file answer
+#: file test.sh
+printf '%s\n' 'setsid sh -c "while :; do echo evil > answer; sleep 0.01; done" &' '(setsid sleep 4321 &)' 'grep -qx fixed answer' > test.sh
+fix

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Commits a few trees that stand for ten thousand million files: refused in time, with the reason.
+#: exit 8
+#: says the names of its files alone
+#: then
+deliver
+tree=$(git rev-parse HEAD^{tree})
+for level in 1 2 3 4 5 6 7 8 9 10; do
+	tree=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '040000 tree %s\t%s\n' "$tree" "$n"; done | git mktree)
+done
+tree=$({ git ls-tree HEAD; printf '040000 tree %s\tbomb\n' "$tree"; } | git mktree)
+git update-ref HEAD "$(echo bomb | git commit-tree "$tree" -p HEAD)"
