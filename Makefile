@@ -5,7 +5,9 @@ TESTFLAGS ?=
 OPS       ?= 1000000
 CLAIMOPS  ?= 10000
 .DEFAULT_GOAL := help
-.PHONY: help build tools check fmt vet house test race resume crash torture clean
+.PHONY: help build tools check fmt vet house test cover race resume crash torture clean
+# Where make test leaves which statements it ran.
+COVERAGE  := $(CURDIR)/bin/coverage
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -16,7 +18,7 @@ build: ## build the static binary into ./bin
 tools: ## install bubblewrap, strace and a C compiler where that can be done, else say what is missing
 	@./.ci/tools
 
-check: tools fmt vet house test race resume ## everything below: what has to be green before a commit
+check: tools fmt vet house test cover race resume ## everything below: what has to be green before a commit
 
 fmt: ## list the files that gofmt would change, and fail if there are any
 	@gofmt="$$($(GO) env GOROOT)/bin/gofmt"; [ -x "$$gofmt" ] || gofmt=gofmt; \
@@ -26,12 +28,17 @@ fmt: ## list the files that gofmt would change, and fail if there are any
 vet: ## go vet, with and without failpoints
 	$(GO) vet ./...
 	$(GO) vet -tags failpoint ./...
+	$(GO) vet -tags coverage .
 
 house: ## the rules of the house: layers, budgets, documents
 	$(GO) test $(TESTFLAGS) -vet=off .
 
-test: ## all tests
-	$(GO) test $(TESTFLAGS) -vet=off ./...
+test: ## all tests, and which statements they run
+	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
+	$(GO) test $(TESTFLAGS) -vet=off -cover -coverpkg=./... ./... -args -test.gocoverdir=$(COVERAGE)
+
+cover: ## judge what the last make test has covered: every package has a floor
+	@COVERAGE=$(COVERAGE) $(GO) test -vet=off -tags coverage -count=1 -run '^TestCoverage$$' .
 
 # Left out here: tests of shares, turns and bounds, of which a program slowed down by the detector says nothing. Of the
 # linearizability tests a tenth is done: what they judge was judged in full above.

@@ -18,7 +18,9 @@ const (
 
 // exceptions are the things that may be over a budget, each with its reason. The number is the
 // most it may be: an exception has a budget too.
-var exceptions = map[string]exception{}
+var exceptions = map[string]exception{
+	"complexity of apply in internal/run/apply.go": {24, "one flat switch with a line for each event; no decision lies in another"},
+}
 
 type exception struct {
 	most   int

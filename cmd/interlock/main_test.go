@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"interlock/internal/cli"
+	"interlock/internal/covered"
 )
 
 // serve makes this test binary be interlock.
@@ -20,11 +21,12 @@ const serve = "INTERLOCK_TEST_SERVE"
 
 func TestMain(m *testing.M) {
 	if code, handled := cli.Reenter(os.Args[1:]); handled {
-		os.Exit(code)
+		covered.Exit(m, code)
 	}
 	if os.Getenv(serve) != "" {
-		os.Exit(cli.Process(os.Args[1:]))
+		covered.Exit(m, cli.Process(os.Args[1:]))
 	}
+	covered.Children()
 	os.Exit(m.Run())
 }
 

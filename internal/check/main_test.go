@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"interlock/internal/check"
+	"interlock/internal/covered"
 	"interlock/internal/git"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
@@ -17,8 +18,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if code, handled := sandbox.Reenter(os.Args); handled {
-		os.Exit(code)
+		covered.Exit(m, code)
 	}
+	covered.Children()
 	os.Exit(m.Run())
 }
 

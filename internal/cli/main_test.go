@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"interlock/internal/cli"
+	"interlock/internal/covered"
 	"interlock/internal/sandbox"
 )
 
@@ -18,9 +19,13 @@ import (
 // engine starts its own binary for.
 func TestMain(m *testing.M) {
 	if code, handled := cli.Reenter(os.Args[1:]); handled {
-		os.Exit(code)
+		covered.Exit(m, code)
 	}
-	testscript.Main(m, map[string]func(){"interlock": func() { os.Exit(cli.Process(os.Args[1:])) }})
+	const program = "interlock"
+	if filepath.Base(os.Args[0]) != program {
+		covered.Children()
+	}
+	testscript.Main(m, map[string]func(){program: func() { covered.Exit(m, cli.Process(os.Args[1:])) }})
 }
 
 // TestScripts runs whole commands, each in a process of its own.

@@ -240,38 +240,54 @@ func (c *Claims) child(ctx context.Context, cur, over Claim, nonce, holder, stat
 
 // parents chooses what a new claim follows, and the highest generation among it.
 func (c *Claims) parents(ctx context.Context, cur, over Claim, others []Claim) (hashes []string, generation int64, err error) {
-	add := func(cl Claim) error {
-		for i, have := range hashes {
-			if ok, err := c.descends(ctx, cl.Hash, have); err != nil || ok {
-				return err
-			}
-			if ok, err := c.descends(ctx, have, cl.Hash); err != nil {
-				return err
-			} else if ok {
-				hashes[i], generation = cl.Hash, max(generation, cl.Generation)
-				return nil
-			}
-		}
-		hashes, generation = append(hashes, cl.Hash), max(generation, cl.Generation)
-		return nil
-	}
 	if over.Hash != "" && over.Hash != cur.Hash && over.Damage == "" {
 		others = append([]Claim{over}, others...)
 	}
+	var f following
 	if cur.Hash != "" && cur.Damage == "" {
-		hashes, generation = []string{cur.Hash}, cur.Generation
+		f = following{[]string{cur.Hash}, cur.Generation}
 	}
 	for i, o := range others {
-		if o.Hash != "" && o.Damage == "" && (o.Generation > generation || i == 0 && o.Hash == over.Hash) {
-			if err := add(o); err != nil {
+		if o.Hash != "" && o.Damage == "" && (o.Generation > f.generation || i == 0 && o.Hash == over.Hash) {
+			if err := f.add(ctx, c, o); err != nil {
 				return nil, 0, err
 			}
 		}
 	}
-	if len(hashes) > 0 || cur.Hash == "" {
-		return hashes, generation, nil
+	if len(f.hashes) == 0 && cur.Hash != "" {
+		return c.damagedParent(ctx, cur)
 	}
-	// All that is there is damaged. A commit is followed, so that a branch can be moved on.
+	return f.hashes, f.generation, nil
+}
+
+// following is what a new claim follows. None of it descends from another.
+type following struct {
+	hashes     []string
+	generation int64 // the highest
+}
+
+// add takes a claim in, unless what is there descends from it; what it descends from gives way.
+func (f *following) add(ctx context.Context, c *Claims, cl Claim) error {
+	for i, have := range f.hashes {
+		if ok, err := c.descends(ctx, cl.Hash, have); err != nil || ok {
+			return err
+		}
+		ok, err := c.descends(ctx, have, cl.Hash)
+		if err != nil {
+			return err
+		}
+		if ok {
+			f.hashes[i], f.generation = cl.Hash, max(f.generation, cl.Generation)
+			return nil
+		}
+	}
+	f.hashes, f.generation = append(f.hashes, cl.Hash), max(f.generation, cl.Generation)
+	return nil
+}
+
+// damagedParent is what is followed where all that is there is damaged: a commit, so that a branch
+// can be moved on; nothing where it is none.
+func (c *Claims) damagedParent(ctx context.Context, cur Claim) (hashes []string, generation int64, err error) {
 	if _, err := c.Repo.Resolve(ctx, cur.Hash); err != nil {
 		return nil, 0, nil
 	}

@@ -250,6 +250,26 @@ func (c *Claims) Restore(ctx context.Context, cl Claim, holder string) (Claim, e
 	return Claim{}, fmt.Errorf("restore the claim of issue %d: %w", cl.Issue, last)
 }
 
+// toRelease is the claim of a survey that carries our nonce. One that was wiped counts: it would be
+// taken for held.
+func (c *Claims) toRelease(s survey, cl Claim) (own Claim, ours bool) {
+	if own, ours = s.own(c, cl.Nonce); ours || s.any() || !c.ours(s.seen, cl.Nonce) {
+		return own, ours
+	}
+	own = s.seen
+	own.Hash = ""
+	return own, true
+}
+
+// notToRelease says what became of a claim that is not ours any more: nil when it was released.
+func (c *Claims) notToRelease(ctx context.Context, s survey, cl Claim) error {
+	if cur, _ := s.decides(); c.releasedSince(ctx, cl, cur) {
+		return nil
+	}
+	_, err := c.mine(ctx, s, cl, true)
+	return err
+}
+
 // Release gives a claim back, wherever it carries our nonce. It looks first: a claim that is
 // released already, also one that others have taken since, is settled; one that is not ours any
 // more is ErrLost.
@@ -261,17 +281,9 @@ func (c *Claims) Release(ctx context.Context, cl Claim) error {
 		if err != nil {
 			return afterPush(last, err)
 		}
-		own, ours := s.own(c, cl.Nonce)
-		if !ours && !s.any() && c.ours(s.seen, cl.Nonce) { // wiped: it would be taken for held
-			own, ours = s.seen, true
-			own.Hash = ""
-		}
+		own, ours := c.toRelease(s, cl)
 		if !ours {
-			if cur, _ := s.decides(); c.releasedSince(ctx, cl, cur) {
-				return nil
-			}
-			_, err := c.mine(ctx, s, cl, true)
-			return err
+			return c.notToRelease(ctx, s, cl)
 		}
 		if own.Released {
 			return nil

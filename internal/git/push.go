@@ -103,6 +103,27 @@ func pushAnswers(out string) map[string]answer {
 // errUpdateFailed marks an answer that says only that the other side could not move the ref.
 var errUpdateFailed = errors.New("the ref could not be moved")
 
+// tally counts the refs that were moved, and those that were at the new commit already; unclear is
+// why an answer says nothing, "" if each does.
+func tally(updates []Update, answers map[string]answer) (moved, there int, refusals []error, unclear string) {
+	for _, u := range updates {
+		a, ok := answers[u.Ref]
+		switch {
+		case !ok:
+			return 0, 0, nil, "no answer for " + u.Ref
+		case a.flag == '=':
+			there++
+		case a.flag == '!':
+			refusals = append(refusals, refusal(u.Ref, a.text))
+		case strings.IndexByte(" +-*", a.flag) >= 0:
+			moved++
+		default:
+			return 0, 0, nil, "an answer that is not understood for " + u.Ref
+		}
+	}
+	return moved, there, refusals, ""
+}
+
 // judge turns the answers of a push into one error, nil when every ref was moved.
 func judge(spec PushSpec, answers map[string]answer, out Output, err error) error {
 	unknown := func(why string) error {
@@ -117,23 +138,10 @@ func judge(spec PushSpec, answers map[string]answer, out Output, err error) erro
 	if err != nil && len(answers) == 0 && nothingSent.MatchString(ownText(out.Stderr)) {
 		return fmt.Errorf("push to %s: %w: %w", Escape(spec.Remote), ErrRefused, err)
 	}
-	moved, there, refusals := 0, 0, []error(nil)
-	for _, u := range spec.Updates {
-		a, ok := answers[u.Ref]
-		switch {
-		case !ok:
-			return unknown("no answer for " + u.Ref)
-		case a.flag == '=':
-			there++
-		case a.flag == '!':
-			refusals = append(refusals, refusal(u.Ref, a.text))
-		case strings.IndexByte(" +-*", a.flag) >= 0:
-			moved++
-		default:
-			return unknown("an answer that is not understood for " + u.Ref)
-		}
-	}
+	moved, there, refusals, unclear := tally(spec.Updates, answers)
 	switch {
+	case unclear != "":
+		return unknown(unclear)
 	case moved == len(spec.Updates) && err == nil:
 		return nil
 	case moved > 0:

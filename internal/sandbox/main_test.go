@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"interlock/internal/covered"
 	"interlock/internal/sandbox"
 	"interlock/internal/toolchain"
 )
@@ -22,15 +23,16 @@ import (
 // TestMain also plays the engine that a test kills: a real process that holds a session.
 func TestMain(m *testing.M) {
 	if code, handled := sandbox.Reenter(os.Args); handled {
-		os.Exit(code)
+		covered.Exit(m, code)
 	}
 	if len(os.Args) == 3 && os.Args[1] == "play-engine" {
-		os.Exit(playEngine(os.Args[2]))
+		covered.Exit(m, playEngine(os.Args[2]))
 	}
 	if len(os.Args) > 2 && os.Args[1] == "probe" {
 		fmt.Println(os.Args[2], probe(os.Args[2], os.Args[3:]))
 		os.Exit(0)
 	}
+	covered.Children()
 	os.Exit(m.Run())
 }
 

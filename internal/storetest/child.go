@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"interlock/internal/covered"
 	"interlock/internal/run"
 	"interlock/internal/store"
 )
@@ -27,6 +28,7 @@ const (
 func Main(m *testing.M, open func(ctx context.Context, place string, clock store.Clock) (store.Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
+		covered.Children()
 		os.Exit(m.Run())
 	}
 	s, err := open(context.Background(), place, &Clock{path: os.Getenv(clockVariable)})
@@ -35,9 +37,9 @@ func Main(m *testing.M, open func(ctx context.Context, place string, clock store
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "child:", err)
-		os.Exit(1)
+		covered.Exit(m, 1)
 	}
-	os.Exit(0)
+	covered.Exit(m, 0)
 }
 
 // order is one line to a child.

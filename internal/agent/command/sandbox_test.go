@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"interlock/internal/agent/command"
+	"interlock/internal/covered"
 	"interlock/internal/sandbox"
 	"interlock/internal/toolchain"
 )
 
 func TestMain(m *testing.M) {
 	if code, handled := sandbox.Reenter(os.Args); handled {
-		os.Exit(code)
+		covered.Exit(m, code)
 	}
+	covered.Children()
 	os.Exit(m.Run())
 }
 

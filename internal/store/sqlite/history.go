@@ -43,10 +43,16 @@ func (s *Store) adopt(ctx context.Context, alone, changed bool) error {
 	return nil
 }
 
+// olderThan reports whether a database is not the one, or an older copy of the one, that f was
+// written for.
+func (l *ledger) olderThan(f floor) bool {
+	return l.epoch != f.Epoch || l.writes < f.Writes || f.Sealed && l.writes != f.Writes
+}
+
 // settle decides what the comparison means.
 func (s *Store) settle(t *txn, f floor, found, alone, changed bool) error {
 	l := &t.ledger
-	older := l.epoch != f.Epoch || l.writes < f.Writes || f.Sealed && l.writes != f.Writes
+	older := l.olderThan(f)
 	switch {
 	case !found && l.epoch == "": // a new state, or one of a program that had no floor
 		l.epoch = rand.Text()
@@ -156,6 +162,10 @@ func (s *Store) seal() error {
 	if !alone || err != nil || s.check() != nil {
 		return err
 	}
+	return s.sealAlone()
+}
+
+func (s *Store) sealAlone() error {
 	f, found, err := s.readFloor()
 	if !found || err != nil || f.Sealed || f.Epoch != s.epoch {
 		return err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"interlock/internal/covered"
 	"interlock/internal/lineartest"
 	"interlock/internal/store"
 	"interlock/internal/store/sqlite"
@@ -14,16 +15,16 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(openVariable); dir != "" {
-		os.Exit(openAndTell(dir))
+		covered.Exit(m, openAndTell(dir))
 	}
 	if dir := os.Getenv(fairVariable); dir != "" {
-		os.Exit(writeAndTell(dir, os.Stdin, os.Stdout))
+		covered.Exit(m, writeAndTell(dir, os.Stdin, os.Stdout))
 	}
 	if dir := os.Getenv(killVariable); dir != "" {
-		os.Exit(grantAndDie(dir))
+		covered.Exit(m, grantAndDie(dir))
 	}
 	if dir := os.Getenv(powerVariable); dir != "" {
-		os.Exit(workAndTell(dir))
+		covered.Exit(m, workAndTell(dir))
 	}
 	if m, ok := lineartest.Self(); ok {
 		os.Exit(askTheStore(m))
