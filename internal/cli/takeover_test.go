@@ -152,34 +152,3 @@ func TestClaimBreak(t *testing.T) {
 	other.must(0, strings.Split(strings.Replace(strings.Join(p.work(), "\x00"), p.agent, "echo fixed > answer", 1), "\x00")...)
 }
 
-// TestMirrorPush: a push --mirror from a clone wipes all refs of ours. The holder restores its
-// claim; what was seen of claims by others is still believed.
-func TestMirrorPush(t *testing.T) {
-	t.Parallel()
-	p := newProject(t, slowAgent, "slowly")
-	first := p.start(p.work()...)
-	other := p.elsewhere()
-	before := other.claim()
-	clone := filepath.Join(t.TempDir(), "clone.git")
-	p.git("clone", "-q", "--bare", p.repo, clone) // it has no refs but branches
-	p.git("-C", clone, "push", "-q", "--mirror", "--receive-pack=git -c receive.denyCurrentBranch=ignore receive-pack", p.repo)
-	if got := p.refs("refs/interlock/"); len(got) != 0 {
-		t.Fatalf("not wiped: %q", got)
-	}
-	if s := other.claim(); !s.Wiped || s.Hash != before.Hash || s.Released {
-		t.Errorf("seen from elsewhere: %+v, before %+v", s, before)
-	}
-	if out := other.must(1, p.work()...); !strings.Contains(out, "refs were wiped") {
-		t.Errorf("the issue that was wiped:\n%s", out)
-	}
-	first.signal(syscall.SIGKILL)
-	first.wait()
-	p.dead()
-	out := p.must(1, p.work()...)
-	if !strings.Contains(out, "restored with generation 2") && !strings.Contains(out, "it was restored") {
-		t.Errorf("not a word of the claim:\n%s", out)
-	}
-	if s := other.claim(); s.Wiped || s.Generation <= before.Generation {
-		t.Errorf("after the restore: %+v, before %+v", s, before)
-	}
-}

@@ -146,7 +146,7 @@ func (e *Engine) baseMoved(ctx context.Context, r run.Run) (run.Event, error) {
 	return run.BaseMoved{
 		Base: run.Base{Branch: r.Base.Branch, Commit: run.Commit{Hash: now.Hash, Tree: now.Tree}},
 		Findings: fmt.Sprintf("The base branch %s has moved to %s, and your work no longer merges into it. Merge that commit (it is in this repository) into your branch and solve the conflicts in:\n%s",
-			r.Base.Branch, now.Hash, strings.Join(conflicts, "\n")),
+			r.Base.Branch, now.Hash, listed(conflicts)),
 	}, nil
 }
 
@@ -159,4 +159,13 @@ func (e *Engine) baseRewritten(r run.Run, now string) run.Event {
 		Say:  fmt.Sprintf("The base branch %s was rewritten while this was worked.", r.Base.Branch),
 		Next: "type the command again: it begins anew on the base as it is now", Exit: run.ExitRefused,
 	}
+}
+
+// listed shows paths one a line. A name is anybody's text: what is not plain is quoted.
+func listed(paths []string) string {
+	var b strings.Builder
+	for _, p := range paths {
+		fmt.Fprintf(&b, "- %q\n", p)
+	}
+	return b.String()
 }

@@ -183,7 +183,7 @@ func (f *Forge) merge(ctx context.Context, c forge.Change, base string) ([]git.U
 	if tree == "" {
 		return []git.Update{{Ref: branchPrefix + c.Base, New: c.Proposed, Old: base}}, nil
 	}
-	return nil, f.fastForward(ctx, c, tree)
+	return nil, f.fastForward(ctx, c, tree, base)
 }
 
 // byHand is the shell line that merges a commit into the base of a change, wherever that is.
@@ -201,7 +201,7 @@ func (f *Forge) byHand(c forge.Change, tree, hash string) string {
 
 // fastForward moves the base where it is checked out. git merge refuses by itself what would
 // overwrite a file that is not tracked; told so, also one that is ignored.
-func (f *Forge) fastForward(ctx context.Context, c forge.Change, tree string) error {
+func (f *Forge) fastForward(ctx context.Context, c forge.Change, tree, base string) error {
 	refuse := func(why, command string) error {
 		return &AcceptError{Change: c.Number, Why: why, Command: command}
 	}
@@ -227,6 +227,9 @@ func (f *Forge) fastForward(ctx context.Context, c forge.Change, tree string) er
 	failpoint.Here("after merge")
 	var failed *git.Error
 	if errors.As(err, &failed) && failed.Code > 0 && failed.Err == nil {
+		if err := f.takeBack(context.WithoutCancel(ctx), c, tree, base); err != nil {
+			return err
+		}
 		return refuse(fmt.Sprintf("git will not fast-forward %s in %s (%s). Put right what it names, then accept again",
 			git.Escape(c.Base), git.Escape(tree), failed.Stderr), "git -C "+quote(tree)+" status")
 	}
@@ -242,6 +245,31 @@ func (f *Forge) fastForward(ctx context.Context, c forge.Change, tree string) er
 	} else if !there {
 		return fmt.Errorf("%s was fast-forwarded to %.12s, but %s is at %.12s: another branch was checked out there in the same moment; look with: git -C %s reflog",
 			git.Escape(tree), c.Proposed, git.Escape(c.Base), at, quote(tree))
+	}
+	return nil
+}
+
+// takeBack undoes what a fast-forward that failed has done to a work tree: git writes the files first
+// and moves the branch last, which a lock file may prevent. Files that somebody has changed since
+// are not touched.
+func (f *Forge) takeBack(ctx context.Context, c forge.Change, tree, base string) error {
+	for _, undo := range []bool{true, false} {
+		dirty, err := f.git.At(tree).Status(ctx)
+		at, rerr := f.ref(ctx, branchPrefix+c.Base)
+		if err := errors.Join(err, rerr); err != nil {
+			return fmt.Errorf("status of %s: %w", git.Escape(tree), err)
+		}
+		if len(dirty) == 0 || at != base {
+			return nil
+		}
+		if undo {
+			_, err = f.git.Run(ctx, git.Command{Dir: tree, Timeout: mergeTotal, Args: []string{
+				"-c", "safe.directory=*", "read-tree", "-m", "-u", c.Proposed, base}})
+		}
+		if !undo || err != nil {
+			return fmt.Errorf("git has written files of change %d to %s and could not move %s (%s); to have them as before: git -C %s reset --hard %s",
+				c.Number, git.Escape(tree), git.Escape(c.Base), names(dirty), quote(tree), base)
+		}
 	}
 	return nil
 }

@@ -355,3 +355,42 @@ func read(t *testing.T, file string) string {
 	}
 	return string(data)
 }
+
+// TestAcceptBesideLocks: git writes the files of a fast-forward before it moves the branch. Where a
+// lock file keeps it from that, the work tree is as before, and what somebody changed in it is kept.
+func TestAcceptBesideLocks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"refs/heads/main.lock", "HEAD.lock", "index.lock", "ORIG_HEAD.lock"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, _ := furnished(t, false)
+			p.branch("interlock/issue-1", "interlock/issue-1", map[string]string{"text": "work\n", "new": "new\n"})
+			_, err := p.open().CloseChange(t.Context(), 1)
+			p.must(err)
+			_, err = p.open().Propose(t.Context(), forge.Change{Issue: 1, Title: "work", Head: "interlock/issue-1", Base: "main"})
+			p.must(err)
+			lock := filepath.Join(p.dir, ".git", name)
+			p.must(os.WriteFile(lock, nil, 0o600))
+			before := p.at("main")
+			_, err = p.open().Accept(t.Context(), 2)
+			var refused *local.AcceptError
+			if name == "ORIG_HEAD.lock" && err == nil {
+				return // git warns and goes on
+			}
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), name) {
+				t.Errorf("accept: %v", err)
+			}
+			if _, err := os.Lstat(lock); err != nil {
+				t.Error(err)
+			}
+			p.must(os.Remove(lock))
+			text, err := os.ReadFile(filepath.Join(p.dir, "text"))
+			if p.run("status", "--porcelain") != "" || p.at("main") != before || err != nil || string(text) != "base\n" {
+				t.Errorf("after the refusal: %q, main at %s, text %q, %v", p.run("status", "--porcelain"), p.at("main"), text, err)
+			}
+			if c, err := p.open().Accept(t.Context(), 2); err != nil || c.State != "merged" {
+				t.Errorf("when the lock is gone: %+v, %v", c, err)
+			}
+		})
+	}
+}
