@@ -22,13 +22,14 @@ type layer struct {
 
 // layers is the one place where it is written down who may import whom.
 var layers = map[string]layer{
-	"internal/run":       {level: 0},
-	"internal/git":       {level: 0, may: []string{"git/inode"}},
-	"internal/scope":     {level: 0},
-	"internal/text":      {level: 0},
-	"internal/statedir":  {level: 0, may: []string{"golang.org/x/sys"}},
-	"internal/sandbox":   {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
-	"internal/git/inode": {level: 0}, // a part of git
+	"internal/run":        {level: 0},
+	"internal/git":        {level: 0, may: []string{"git/inode"}},
+	"internal/scope":      {level: 0},
+	"internal/text":       {level: 0},
+	"internal/statedir":   {level: 0, may: []string{"golang.org/x/sys"}},
+	"internal/sandbox":    {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
+	"internal/git/inode":  {level: 0}, // parts of git
+	"internal/git/traits": {level: 0, may: []string{"git"}},
 	// Parts of the sandbox.
 	"internal/sandbox/confine":         {level: 0, may: []string{"sandbox/confine/seccomp", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 	"internal/sandbox/confine/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},
@@ -45,7 +46,7 @@ var layers = map[string]layer{
 	"internal/demo":      {level: 1, may: []string{"git"}},
 
 	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "failpoint", "golang.org/x/sys", "modernc.org/sqlite"}},
-	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run", "failpoint"}},
+	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "git/traits", "run", "failpoint"}},
 	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
 
 	"internal/lease":            {level: 2, may: []string{"run", "sandbox/process", "store", "failpoint"}},
@@ -61,7 +62,7 @@ var layers = map[string]layer{
 	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox/process", "sandbox", "toolchain", "scope", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
+	"internal/engine": {level: 4, may: []string{"run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
 	"internal/view":    {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
 	"internal/request": {level: 5, may: []string{"run", "sandbox", "text", "engine"}},

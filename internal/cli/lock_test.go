@@ -123,7 +123,7 @@ func TestLateRenewal(t *testing.T) {
 	if len(p.sleepers()) == 0 {
 		t.Fatal("the test does not see the processes of a session that runs")
 	}
-	unlock := p.block()
+	unlock := p.blockAll()
 	gone := make(chan time.Duration, 1)
 	begin := time.Now()
 	for deadline := begin.Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -147,8 +147,8 @@ func TestLateRenewal(t *testing.T) {
 	p.once()
 }
 
-// block keeps everybody from writing the store, as a process does that is stopped in its turn.
-func (p *project) block() (unlock func()) {
+// blockAll keeps everybody from writing the store, as a process does that is stopped in its turn.
+func (p *project) blockAll() (unlock func()) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.state, "*.lock"))
 	if err != nil || len(files) == 0 {

@@ -11,7 +11,7 @@ import (
 
 	"interlock/internal/claim"
 	"interlock/internal/forge"
-	"interlock/internal/git"
+	"interlock/internal/git/traits"
 	"interlock/internal/run"
 	"interlock/internal/sandbox/process"
 	"interlock/internal/store"
@@ -165,20 +165,20 @@ func (e *Engine) findBase(ctx context.Context, branch, runID string) (run.Base, 
 	if err != nil {
 		return run.Base{}, fmt.Errorf("fetch base %s: %w", name, err)
 	}
-	traits, err := e.repo.Traits(ctx, c.Hash)
+	needs, err := traits.Of(ctx, e.repo.Plumb, c.Hash)
 	if err != nil {
 		return run.Base{}, fmt.Errorf("look at base %s: %w", name, err)
 	}
-	if len(traits.Submodules)+len(traits.LFS) > 0 {
-		return run.Base{}, unsupported(name, traits)
+	if len(needs.Submodules)+len(needs.LFS) > 0 {
+		return run.Base{}, unsupported(name, needs)
 	}
 	return run.Base{Branch: name, Commit: run.Commit{Hash: c.Hash, Tree: c.Tree}}, nil
 }
 
-func unsupported(branch string, traits git.Traits) error {
-	what := fmt.Sprintf("base %s has submodules (%q)", branch, traits.Submodules)
-	if len(traits.Submodules) == 0 {
-		what = fmt.Sprintf("base %s keeps files in Git LFS (%q)", branch, traits.LFS)
+func unsupported(branch string, needs traits.Traits) error {
+	what := fmt.Sprintf("base %s has submodules (%q)", branch, needs.Submodules)
+	if len(needs.Submodules) == 0 {
+		what = fmt.Sprintf("base %s keeps files in Git LFS (%q)", branch, needs.LFS)
 	}
 	return &Refusal{
 		Exit: run.ExitRefused, What: what + "; they would be missing from the workspace",

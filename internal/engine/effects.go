@@ -64,7 +64,7 @@ func (e *Engine) attempt(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 	if ev == nil && err == nil {
 		ev, err = e.do(h, r, f)
 	}
-	e.restore(h.effects) // so that what was just written is kept, too
+	e.restore(h.Effects) // so that what was just written is kept, too
 	failpoint.Here("after effect " + string(f.Kind))
 	if ferr := failpoint.Fault("effect " + string(f.Kind)); err == nil && ferr != nil {
 		err = fmt.Errorf("%w: %w", forge.ErrUnknown, ferr)

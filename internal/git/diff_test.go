@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"interlock/internal/git"
+	"interlock/internal/git/traits"
 )
 
 func TestDiff(t *testing.T) {
@@ -127,8 +128,8 @@ func TestTraits(t *testing.T) {
 	t.Parallel()
 	dir, base := project(t)
 	p := find(t).At(dir)
-	if traits, err := p.Traits(t.Context(), base); err != nil || len(traits.LFS)+len(traits.Submodules) != 0 {
-		t.Errorf("%+v, %v", traits, err)
+	if needs, err := traits.Of(t.Context(), p, base); err != nil || len(needs.LFS)+len(needs.Submodules) != 0 {
+		t.Errorf("%+v, %v", needs, err)
 	}
 	write(t, filepath.Join(dir, ".gitattributes"), "# *.no filter=lfs\n[attr]large filter=lfs -text\n*.bin filter=lfs diff=lfs\n"+
 		"*.big large\n\"odd name\\\"*\" text filter=lfs\n*.txt text\n*.not -filter\n*.other filter=other\n")
@@ -137,10 +138,10 @@ func TestTraits(t *testing.T) {
 	raw(t, dir, "add", "-A")
 	raw(t, dir, "update-index", "--add", "--cacheinfo", "160000,"+base+",module\nodd")
 	raw(t, dir, "commit", "-q", "-m", "traits")
-	traits, err := p.Traits(t.Context(), "HEAD")
+	needs, err := traits.Of(t.Context(), p, "HEAD")
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, traits.Submodules, []string{"module\nodd"})
-	same(t, traits.LFS, []string{"*.bin", "*.big", `"odd name\"*"`, "sub/*.iso"})
+	same(t, needs.Submodules, []string{"module\nodd"})
+	same(t, needs.LFS, []string{"*.bin", "*.big", `"odd name\"*"`, "sub/*.iso"})
 }

@@ -11,6 +11,7 @@ import (
 	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
+	"interlock/internal/git/traits"
 )
 
 // AcceptError says why a change was not accepted and which command goes on from there. Nothing
@@ -213,11 +214,11 @@ func (f *Forge) fastForward(ctx context.Context, c forge.Change, tree, base stri
 		return refuse(fmt.Sprintf("%s is checked out in %s, which has changes that are not committed (%s). Commit them or put them aside, then accept again",
 			git.Escape(c.Base), git.Escape(tree), names(dirty)), "git -C "+quote(tree)+" stash")
 	}
-	traits, err := f.repo.Traits(ctx, c.Proposed)
+	needs, err := traits.Of(ctx, f.repo, c.Proposed)
 	if err != nil {
 		return fmt.Errorf("attributes of %.12s: %w", c.Proposed, err)
 	}
-	if len(traits.LFS) > 0 { // its filter is often set up in the user's configuration, which is not read here
+	if len(needs.LFS) > 0 { // its filter is often set up in the user's configuration, which is not read here
 		return refuse(fmt.Sprintf("it has files kept by Git LFS, which your own git must check out in %s. Merge it there and accept again",
 			git.Escape(tree)), "git -C "+quote(tree)+" merge --ff-only "+c.Proposed)
 	}

@@ -153,12 +153,16 @@ func (m *mending) fresh(ctx context.Context) (fresh, heads []entry, err error) {
 	for _, e := range issues {
 		if _, err := m.asIssue(e); err == nil {
 			fresh = append(fresh, e)
-		} else if err := m.broken(ctx, e); err != nil {
-			return nil, nil, err
 		}
 	}
+	changes, heads, err = m.freshChanges(ctx, changes)
+	return append(fresh, changes...), heads, err
+}
+
+// freshChanges returns those changes that can be read, and their heads.
+func (m *mending) freshChanges(ctx context.Context, changes []entry) (fresh, heads []entry, err error) {
 	if len(changes) == 0 {
-		return fresh, nil, nil
+		return nil, nil, nil
 	}
 	branches, err := m.Forge.repo.Refs(ctx, branchPrefix)
 	if err != nil {
@@ -167,9 +171,6 @@ func (m *mending) fresh(ctx context.Context) (fresh, heads []entry, err error) {
 	for _, e := range changes {
 		doc, err := m.asChange(e)
 		if err != nil {
-			if err := m.broken(ctx, e); err != nil {
-				return nil, nil, err
-			}
 			continue
 		}
 		fresh = append(fresh, e)
@@ -178,19 +179,6 @@ func (m *mending) fresh(ctx context.Context) (fresh, heads []entry, err error) {
 		}
 	}
 	return fresh, heads, nil
-}
-
-// broken finds out whether a ref names a commit that the repository has lost, as a power loss may
-// leave one: then what was seen last is to be put in its place.
-func (m *mending) broken(ctx context.Context, e entry) error {
-	_, err := m.Forge.repo.Resolve(ctx, e.hash)
-	if !errors.Is(err, git.ErrNoCommit) {
-		return err
-	}
-	if was := m.kept[e.ref]; was != "" {
-		m.back = append(m.back, git.Update{Ref: e.ref, New: was, Old: e.hash})
-	}
-	return nil
 }
 
 // noteOne keeps where one ref is, if that goes on from what is kept.
