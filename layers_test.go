@@ -28,8 +28,8 @@ var layers = map[string]layer{
 	"internal/text":       {level: 0},
 	"internal/statedir":   {level: 0, may: []string{"golang.org/x/sys"}},
 	"internal/sandbox":    {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
-	"internal/git/inode":  {level: 0}, // parts of git
-	"internal/git/traits": {level: 0, may: []string{"git"}},
+	"internal/git/inode":  {level: 0}, // a part of git
+	"internal/git/traits": {level: 1, may: []string{"git"}},
 	// Parts of the sandbox.
 	"internal/sandbox/confine":         {level: 0, may: []string{"sandbox/confine/seccomp", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 	"internal/sandbox/confine/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},

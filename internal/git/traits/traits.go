@@ -1,5 +1,5 @@
 // Package traits finds what a commit needs beside its own objects: submodules, and large files that
-// are kept elsewhere.
+// are kept elsewhere. It never fetches any of them.
 package traits
 
 import (
