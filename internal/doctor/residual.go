@@ -23,6 +23,8 @@ var Residuals = []Residual{
 		Bound: "until the next proper close; records and rows that no longer fit are refused one by one", Tripwire: "interlock state check"},
 	{What: "a process that is stopped in the midst of a read keeps the log of the database from being cut back",
 		Bound: "the disk; writes go on, and the log shrinks when the process goes on or ends", Tripwire: "interlock state check"},
+	{What: "a process that is stopped in the midst of a write makes all that write to the state wait, also who only wants to cancel",
+		Bound: "until it goes on or ends; what it had not committed is undone, and leases run out meanwhile", Tripwire: "none"},
 	{What: "objects of other attempts of the same repository can be read in the sandbox",
 		Bound: "that repository", Tripwire: "none"},
 	{What: "an agent can read a key that is handed to it with --env, and the network is the host's",

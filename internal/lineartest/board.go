@@ -27,7 +27,10 @@ type words struct {
 // Board is memory that all processes of a test share, by a mapped file: the injected clocks, and how
 // far the test has come. Time on it is made of operations: each one that is answered moves each
 // clock on by its rate, so that a slow machine sees the same races as a fast one.
-type Board struct{ *words }
+type Board struct {
+	*words
+	parent int // who has started this process
+}
 
 // NewBoard makes the file. Its clocks stand at an hour after the first boot.
 func NewBoard(path string, most int64, rate time.Duration) (Board, error) {
@@ -58,14 +61,15 @@ func OpenBoard(path string) (Board, error) {
 	if err != nil {
 		return Board{}, err
 	}
-	return Board{(*words)(unsafe.Pointer(&mem[0]))}, nil
+	return Board{(*words)(unsafe.Pointer(&mem[0])), os.Getppid()}, nil
 }
 
 // Done is how many operations were answered.
 func (b Board) Done() int64 { return b.done.Load() }
 
-// Over reports whether there are enough.
-func (b Board) Over() bool { return b.done.Load() >= b.most.Load() }
+// Over reports whether there are enough, or whether who has started this process is gone, so that
+// nobody would ever ask what it has done.
+func (b Board) Over() bool { return b.done.Load() >= b.most.Load() || os.Getppid() != b.parent }
 
 // tick counts an operation, and lets time pass for it.
 func (b Board) tick() {
