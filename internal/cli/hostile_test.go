@@ -17,8 +17,8 @@ import (
 // say what to prepare, and what is to come of it (see attack).
 const (
 	corpus      = "testdata/hostile"
-	attackBound = 90 * time.Second // of one command; they take one or two
-	leastNumber = 80               // attacks: a corpus that is not found must not pass
+	attackBound = 3 * time.Minute // of one command; they take one or two seconds where nobody else works
+	leastNumber = 80              // attacks: a corpus that is not found must not pass
 )
 
 // attack is one file of the corpus. Words of its lines "#: WORD REST":
@@ -247,7 +247,8 @@ func newHostile(t *testing.T, a attack, template string) *hostile {
 	}
 	if a.title != plain.title || a.body != plain.body {
 		h.git("-C", h.repo, "update-ref", "-d", "refs/interlock/issues/1")
-		h.must(0, "issue", "new", "--repo", h.repo, "--title", a.title, "--body", a.body)
+		h.git("-C", h.repo, "update-ref", "-d", "refs/interlock/issues/2")
+		h.fileIssues()
 	}
 	h.write(h.agent, "#!/bin/sh\n"+h.prelude()+a.script, 0o755)
 	h.before, h.files = h.allRefs(), h.holds()
@@ -265,6 +266,11 @@ func (h *hostile) makeRepositories() {
 	h.git("-C", h.repo, "branch", "other")
 	h.git("-C", h.repo, "tag", "v1")
 	h.git("-C", h.repo, "update-ref", "refs/notes/commits", "HEAD")
+	h.fileIssues()
+}
+
+func (h *hostile) fileIssues() {
+	h.t.Helper()
 	for _, title := range []string{h.a.title, "Something ordinary"} {
 		h.must(0, "issue", "new", "--repo", h.repo, "--title", title, "--body", h.a.body)
 	}

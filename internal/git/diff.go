@@ -86,7 +86,7 @@ func (p *Plumb) diffTree(ctx context.Context, stdin []byte, args ...string) (Out
 	return out, err
 }
 
-const maxDiffMemory = 512 << 20 // bytes; a million paths take about half
+const maxDiffMemory = 256 << 20 // bytes; half a million paths take about so much
 
 // parseSteps reads the raw format with -z of commits with any number of parents: as many colons,
 // then a mode and a hash for each parent and for the commit.

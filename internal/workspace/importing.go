@@ -48,7 +48,7 @@ func (h *Host) Commits(live context.Context, r run.Run, room sandbox.Room) (git.
 // directory and the borrowed objects, read-only.
 func (h *Host) importFrom(live context.Context, r run.Run, room sandbox.Room, dir, inside, rev string) (git.Commit, error) {
 	if inside == sandbox.WorkspaceInside {
-		if err := checkSource(dir); err != nil {
+		if err := CheckSource(dir); err != nil {
 			return git.Commit{}, err
 		}
 	}

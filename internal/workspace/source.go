@@ -10,12 +10,12 @@ import (
 	"interlock/internal/git"
 )
 
-// checkSource refuses a work tree whose git directory would make whoever reads it wait for ever, or
+// CheckSource refuses a work tree whose git directory would make whoever reads it wait for ever, or
 // read what is not in the tree: pipes, devices and sockets in it, and symbolic links that lead to
 // one or out of the tree. It only looks; what is in files (alternates, includes) it does not read,
 // that is for the confinement of the import. Hooks are not looked at, since none is run. No process
 // may write the tree meanwhile. git.ErrRefused.
-func checkSource(tree string) error {
+func CheckSource(tree string) error {
 	root, err := os.OpenRoot(tree)
 	if err != nil {
 		return fmt.Errorf("look at the workspace: %w", err)

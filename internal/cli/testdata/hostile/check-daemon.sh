@@ -3,5 +3,5 @@
 #: check sh test.sh
 #: file answer
 #: file test.sh
-printf '%s\n' 'setsid sh -c "while :; do echo evil > answer; sleep 0.01; done" &' '(setsid sleep 4321 &)' 'grep -qx fixed answer' > test.sh
+printf '%s\n' 'setsid sh -c "sleep 20; echo evil > answer" &' '(setsid sleep 4321 &)' 'grep -qx fixed answer' > test.sh
 fix
