@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"interlock/internal/covered"
 	"interlock/internal/store"
 	"interlock/internal/store/sqlite"
 	"interlock/internal/storetest"
@@ -14,16 +13,16 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(openVariable); dir != "" {
-		covered.Exit(m, openAndTell(dir))
+		os.Exit(openAndTell(dir))
 	}
 	if dir := os.Getenv(fairVariable); dir != "" {
-		covered.Exit(m, writeAndTell(dir, os.Stdin, os.Stdout))
+		os.Exit(writeAndTell(dir, os.Stdin, os.Stdout))
 	}
 	if dir := os.Getenv(killVariable); dir != "" {
-		covered.Exit(m, grantAndDie(dir))
+		os.Exit(grantAndDie(dir))
 	}
 	if dir := os.Getenv(powerVariable); dir != "" {
-		covered.Exit(m, workAndTell(dir))
+		os.Exit(workAndTell(dir))
 	}
 	storetest.Main(m, func(ctx context.Context, place string, clock store.Clock) (store.Store, error) {
 		return sqlite.Open(ctx, place, sqlite.Options{Clock: clock})

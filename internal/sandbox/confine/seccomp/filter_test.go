@@ -30,9 +30,6 @@ type call struct {
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "make-calls" {
 		makeCalls(os.Args[2] != "free")
-		if os.Args[2] == "refused" { // nothing was done, so this process is whole and can be counted
-			covered.Exit(m, 0)
-		}
 		return
 	}
 	if len(os.Args) == 3 && os.Args[1] == "make-calls-exec" {
@@ -85,6 +82,9 @@ func results(t *testing.T, how string, calls []call) []unix.Errno {
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "make-calls", how)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(string(in)), os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if how != "refused" { // what these calls do leaves no process that could write its coverage
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "GOCOVERDIR=") })
+	}
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
