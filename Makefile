@@ -18,7 +18,7 @@ build: ## build the static binary into ./bin
 tools: ## install bubblewrap, strace and a C compiler where that can be done, else say what is missing
 	@./.ci/tools
 
-check: tools fmt vet house test cover race resume ## everything below: what has to be green before a commit
+check: tools fmt vet house test race resume cover ## everything below: what has to be green before a commit
 
 fmt: ## list the files that gofmt would change, and fail if there are any
 	@gofmt="$$($(GO) env GOROOT)/bin/gofmt"; [ -x "$$gofmt" ] || gofmt=gofmt; \
@@ -37,7 +37,7 @@ test: ## all tests, and which statements they run
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
 	$(GO) test $(TESTFLAGS) -vet=off -cover -coverpkg=./... ./... -args -test.gocoverdir=$(COVERAGE)
 
-cover: ## judge what the last make test has covered: every package has a floor
+cover: ## judge what make test and make resume have covered: every package has a floor
 	@COVERAGE=$(COVERAGE) $(GO) test -vet=off -tags coverage -count=1 -run '^TestCoverage$$' .
 
 # Left out here: tests of shares, turns and bounds, of which a program slowed down by the detector says nothing. Of the
@@ -51,8 +51,9 @@ race: ## the store, and a whole run through the engine, under the race detector 
 	elif [ -n "$$INTERLOCK_CI" ]; then echo "race: no C compiler, and this is CI: failed"; exit 1; \
 	else echo "race: SKIPPED, there is no C compiler here (install gcc)"; fi
 
-resume: ## kill the engine at every failpoint and resume
-	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run TestResume -v ./internal/cli
+resume: ## kill the engine at every failpoint and resume; counts for the coverage
+	@mkdir -p $(COVERAGE)
+	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run TestResume -v -cover -coverpkg=./... ./internal/cli -args -test.gocoverdir=$(COVERAGE)
 
 crash: ## kill the engine before and after each effect and each save, and resume (a few minutes)
 	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -timeout 30m -run TestCrash -v ./internal/cli

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestCoverage judges what the last `make test` has covered. COVERAGE names the directory.
+// TestCoverage judges what `make test` and `make resume` have covered. COVERAGE names the directory.
 func TestCoverage(t *testing.T) {
 	dir := os.Getenv("COVERAGE")
 	if found, err := filepath.Glob(filepath.Join(dir, "covcounters.*")); err != nil || len(found) == 0 {

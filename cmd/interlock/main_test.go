@@ -21,10 +21,10 @@ const serve = "INTERLOCK_TEST_SERVE"
 
 func TestMain(m *testing.M) {
 	if code, handled := cli.Reenter(os.Args[1:]); handled {
-		covered.Exit(m, code)
+		os.Exit(code)
 	}
 	if os.Getenv(serve) != "" {
-		covered.Exit(m, cli.Process(os.Args[1:]))
+		os.Exit(cli.Process(os.Args[1:]))
 	}
 	covered.Children()
 	os.Exit(m.Run())

@@ -19,13 +19,13 @@ import (
 // engine starts its own binary for.
 func TestMain(m *testing.M) {
 	if code, handled := cli.Reenter(os.Args[1:]); handled {
-		covered.Exit(m, code)
+		os.Exit(code)
 	}
 	const program = "interlock"
 	if filepath.Base(os.Args[0]) != program {
 		covered.Children()
 	}
-	testscript.Main(m, map[string]func(){program: func() { covered.Exit(m, cli.Process(os.Args[1:])) }})
+	testscript.Main(m, map[string]func(){program: func() { os.Exit(cli.Process(os.Args[1:])) }})
 }
 
 // TestScripts runs whole commands, each in a process of its own.

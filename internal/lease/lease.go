@@ -71,17 +71,17 @@ func Keep(ctx context.Context, s store.Store, c store.Clock, runID string, l run
 			cut(ErrInterrupted)
 		}
 	})
-	go h.keep(ctx)
+	go h.keep(ctx, start)
 	return h
 }
 
 // keep looks at clock, interrupts and what people asked for at each tick; Close waits for it. The
 // renewal runs beside it, so that a store that does not answer keeps nobody from looking.
-func (h *Hold) keep(parent context.Context) {
+func (h *Hold) keep(parent context.Context, renewed time.Duration) {
 	defer close(h.done)
 	tick := time.NewTicker(Every)
 	defer tick.Stop()
-	renewed, renewing, idle := h.clock.Now(), make(chan bool, 1), true
+	renewing, idle := make(chan bool, 1), true
 	defer func() {
 		if !idle {
 			<-renewing

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"interlock/internal/covered"
 	"interlock/internal/sandbox/confine/seccomp"
 )
 
@@ -28,7 +29,7 @@ type call struct {
 // TestMain also plays the child that puts the filter on itself and makes calls.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "make-calls" {
-		makeCalls(os.Args[2] == "filtered")
+		makeCalls(os.Args[2] != "free")
 		return
 	}
 	if len(os.Args) == 3 && os.Args[1] == "make-calls-exec" {
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 		check(seccomp.Install())
 		check(unix.Exec(os.Args[2], os.Args[2:], nil))
 	}
+	covered.Children()
 	os.Exit(m.Run())
 }
 
@@ -80,6 +82,9 @@ func results(t *testing.T, how string, calls []call) []unix.Errno {
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "make-calls", how)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(string(in)), os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if how != "refused" { // what these calls do leaves no process that could write its coverage
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "GOCOVERDIR=") })
+	}
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +149,7 @@ func refusedCalls() []call {
 func TestEachRefusedCall(t *testing.T) {
 	t.Parallel()
 	calls := refusedCalls()
-	for i, errno := range results(t, "filtered", calls) {
+	for i, errno := range results(t, "refused", calls) {
 		if errno != calls[i].Want {
 			t.Errorf("%s %#x: got %d (%v), want %v", calls[i].Name, calls[i].Args, errno, errno, calls[i].Want)
 		}
