@@ -2,7 +2,7 @@
 GO        ?= go
 TESTFLAGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help build tools check fmt vet house test race resume crash clean
+.PHONY: help build tools check fmt vet house test race races resume crash clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -44,6 +44,12 @@ resume: ## kill the engine at every failpoint and resume
 
 crash: ## kill the engine before and after each effect and each save, and resume (a few minutes)
 	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -timeout 30m -run TestCrash -v ./internal/cli
+
+races: ## the races 1,000 times, those of git 100 times, and a repository of 50,000 files (half an hour and more)
+	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestConformance/OneWinner$$' ./internal/store/sqlite
+	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestPushRace|TestWorkspacesBesideFetch' ./internal/git
+	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestClaims/ClaimRace$$' ./internal/forge
+	INTERLOCK_FILES=50000 $(GO) test $(TESTFLAGS) -vet=off -timeout 30m -run TestManyFiles ./internal/cli
 
 clean: ## remove what build left
 	rm -rf bin
