@@ -152,6 +152,9 @@ clean; otherwise accept refuses with the command to type.`,
 		if err != nil {
 			return err
 		}
+		if err := a.restore(ctx, f); err != nil {
+			return err
+		}
 		if err := a.accepted(ctx, change); err != nil {
 			return fmt.Errorf("change %d is merged, but its run could not be closed: %w", n, err)
 		}
@@ -186,6 +189,9 @@ delete a change: a ref of one that is deleted by hand is taken for wiped, and pu
 		}
 		change, err := f.CloseChange(ctx, n)
 		if err != nil {
+			return err
+		}
+		if err := a.restore(ctx, f); err != nil {
 			return err
 		}
 		if a.json {

@@ -151,4 +151,3 @@ func TestClaimBreak(t *testing.T) {
 	}
 	other.must(0, strings.Split(strings.Replace(strings.Join(p.work(), "\x00"), p.agent, "echo fixed > answer", 1), "\x00")...)
 }
-
