@@ -5,7 +5,7 @@ TESTFLAGS ?=
 OPS       ?= 1000000
 CLAIMOPS  ?= 10000
 .DEFAULT_GOAL := help
-.PHONY: help build tools check fmt vet house test cover race resume crash torture clean
+.PHONY: help build tools check fmt vet house test cover race resume crash races torture clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -61,6 +61,11 @@ crash: ## kill the engine before and after each effect and each save, and resume
 torture: ## OPS=1000000 and more: kill and pause many processes, and judge what they were told
 	INTERLOCK_OPS=$(OPS) $(GO) test $(TESTFLAGS) -vet=off -count=1 -timeout 0 -run TestLinear -v ./internal/store/sqlite
 	INTERLOCK_CLAIM_OPS=$(CLAIMOPS) $(GO) test $(TESTFLAGS) -vet=off -count=1 -timeout 0 -run TestLinear -v ./internal/claim
+races: ## the races 1,000 times, those of git 100 times, and a repository of 50,000 files (half an hour and more)
+	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestConformance/OneWinner$$' ./internal/store/sqlite
+	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestPushRace|TestWorkspacesBesideFetch' ./internal/git
+	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestClaims/ClaimRace$$' ./internal/forge
+	INTERLOCK_FILES=50000 $(GO) test $(TESTFLAGS) -vet=off -timeout 30m -run TestManyFiles ./internal/cli
 
 clean: ## remove what build left
 	rm -rf bin

@@ -154,6 +154,9 @@ clean; otherwise accept refuses with the command to type. Typed again after a cr
 		if err != nil && !before {
 			return err
 		}
+		if err := a.restore(ctx, f); err != nil {
+			return err
+		}
 		closed, cerr := a.accepted(ctx, repo, change)
 		switch {
 		case cerr != nil:
@@ -194,6 +197,9 @@ delete a change: a ref of one that is deleted by hand is taken for wiped, and pu
 		}
 		change, err := f.CloseChange(ctx, n)
 		if err != nil {
+			return err
+		}
+		if err := a.restore(ctx, f); err != nil {
 			return err
 		}
 		if a.json {

@@ -54,6 +54,9 @@ func (a *app) issueNew() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := a.restore(ctx, f); err != nil {
+			return err
+		}
 		if a.json {
 			return text.JSON(a.env.Stdout, is)
 		}
@@ -222,6 +225,9 @@ deleted by hand is taken for wiped, and put back by whoever has seen it.`,
 		}
 		is, err := f.CloseIssue(ctx, n)
 		if err != nil {
+			return err
+		}
+		if err := a.restore(ctx, f); err != nil {
 			return err
 		}
 		if a.json {

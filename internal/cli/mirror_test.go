@@ -63,7 +63,12 @@ func TestMirrorPush(t *testing.T) {
 	if out := p.must(4, p.work()...); !strings.Contains(out, "change 1") {
 		t.Errorf("after the change was wiped and put back:\n%s", out)
 	}
-	p.must(0, "change", "accept", "1", "--repo", p.repo)
+	// Turned down, it makes room for a new run, also after it was wiped once more.
+	p.must(0, "change", "close", "1", "--repo", p.repo)
+	p.mirror(clone)
+	p.write(p.agent, quick, 0o755)
+	p.must(0, p.next()...)
+	p.must(0, "change", "accept", "2", "--repo", p.repo)
 }
 
 // TestMirrorPushOfAnOlderClone: a mirror of before moves back what it has and deletes the rest.

@@ -62,12 +62,18 @@ func (a *app) restored(ctx context.Context, repo string) (*local.Forge, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f, a.restore(ctx, f)
+}
+
+// restore puts back what was wiped, and keeps what is there: a command that has written something
+// calls it once more afterwards.
+func (a *app) restore(ctx context.Context, f *local.Forge) error {
 	dir, err := a.stateDir()
 	if err != nil {
-		return f, nil // there is no state, so nothing was ever seen
+		return nil // there is no state, so nothing was ever seen
 	}
 	if dir = engine.RepoDir(dir, f.Location().Key); !isDir(dir) {
-		return f, nil
+		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, restoreWait)
 	defer cancel()
@@ -83,10 +89,10 @@ func (a *app) restored(ctx context.Context, repo string) (*local.Forge, error) {
 	defer a.mu.Unlock()
 	for _, line := range said {
 		if _, err := fmt.Fprintf(a.env.Stderr, "interlock: %s\n", text.Line(line)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return f, ctx.Err()
+	return ctx.Err()
 }
 
 func isDir(path string) bool {

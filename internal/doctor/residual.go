@@ -17,6 +17,8 @@ var Residuals = []Residual{
 		Bound: "one effect; git and the store are fenced", Tripwire: "a probe before each effect that is done again"},
 	{What: "claim refs can be forced or deleted by any writer of the repository",
 		Bound: "co-operating installations only", Tripwire: "a hash that is not our child is noticed before each effect; a wiped one is restored by its holder"},
+	{What: "issue and change refs can be forced by any writer of the repository, and what was written and wiped between two looks is not known here",
+		Bound: "what nobody here has seen", Tripwire: "a ref that does not go on from what was seen is said, and what was seen is kept"},
 	{What: "a state directory that is put back as a whole, with its state.floor, hands out fences again that it handed out before",
 		Bound: "this state directory; claims are in the repositories and are looked at before each effect", Tripwire: "a claim that is not ours, or not the last one we made"},
 	{What: "a bit that flips in the database while it is in use, or before it was closed properly, is found only where it breaks its structure",

@@ -14,7 +14,8 @@ import (
 
 // claimRace: of 16 takers with engine's repositories of their own one wins each round.
 func claimRace(t *testing.T, r *room) {
-	const takers, rounds = 16, 3
+	const takers = 16
+	rounds := int64(rounds(t, 3))
 	all := make([]*forge.Claims, takers)
 	for i := range all {
 		all[i] = r.claims(fmt.Sprintf("installation%d", i))

@@ -6,7 +6,9 @@ package forgetest
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -178,6 +180,20 @@ func (r *room) hook(name, script string) (undo func()) {
 		r.Skip("the hooks of this remote cannot be set")
 	}
 	return r.Hook(r, name, script)
+}
+
+// rounds is how often a race is run: a few times, unless the environment says more (make races).
+func rounds(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv("INTERLOCK_ROUNDS")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return max(few, n/10) // each is 16 repositories
 }
 
 // together runs f in n goroutines that begin at the same moment.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +15,20 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rounds is how often a race is run: a few times, unless the environment says more (make races).
+func rounds(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv("INTERLOCK_ROUNDS")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return max(few, n/10)
+}
 
 func find(t *testing.T) *git.Git {
 	t.Helper()

@@ -206,7 +206,7 @@ func TestPushRace(t *testing.T) {
 	t.Parallel()
 	g := find(t)
 	r, remote := engine(t, g), bareRemote(t)
-	for round := range 2 {
+	for round := range rounds(t, 2) {
 		for _, how := range []string{"own", "same", "moved"} {
 			ref := fmt.Sprintf("refs/interlock/claims/%d-%s", round, how)
 			won := racePush(t, r, remote, ref, how)

@@ -129,7 +129,8 @@ func TestWorkspaceRunsNothingOfTheContent(t *testing.T) {
 }
 
 // TestWorkspacesBesideFetch: 16 workspaces at once, from two handles on one repository, beside
-// fetches of a base that is forced meanwhile.
+// fetches of a base that is forced meanwhile, and beside collections that take the lock: all of them
+// are made, and each stays whole, whatever is forced and collected later.
 func TestWorkspacesBesideFetch(t *testing.T) {
 	t.Parallel()
 	g := find(t)
@@ -139,28 +140,51 @@ func TestWorkspacesBesideFetch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw(t, dir, "commit", "-q", "--amend", "-m", "forced")
-	forced := raw(t, dir, "rev-parse", "HEAD")
 	root := t.TempDir()
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			handle := []*git.Repo{r, again}[i%2]
-			spec := git.WorkspaceSpec{Dir: filepath.Join(root, fmt.Sprint(i)), Commit: head, Branch: "b"}
-			if err := handle.Workspace(t.Context(), spec); err != nil {
-				t.Error(err)
-			}
-			if i%4 == 0 {
-				c, err := handle.FetchBranch(t.Context(), dir, "main", "refs/interlock/base/2")
-				if err != nil || c.Hash != forced {
-					t.Errorf("%+v, %v", c, err)
+	for round := range rounds(t, 1) {
+		raw(t, dir, "commit", "-q", "--amend", "-m", fmt.Sprint("forced ", round))
+		forced := raw(t, dir, "rev-parse", "HEAD")
+		raw(t, dir, "reflog", "expire", "--expire=now", "--all")
+		raw(t, dir, "prune", "--expire=now")
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				handle := []*git.Repo{r, again}[i%2]
+				spec := git.WorkspaceSpec{Dir: filepath.Join(root, fmt.Sprint(i, "-", round)), Commit: head, Branch: "b"}
+				if err := handle.Workspace(t.Context(), spec); err != nil {
+					t.Error(err)
 				}
-			}
-		})
+				switch i % 4 {
+				case 0:
+					c, err := handle.FetchBranch(t.Context(), dir, "main", "refs/interlock/base/2")
+					if err != nil || c.Hash != forced {
+						t.Errorf("%+v, %v", c, err)
+					}
+				case 1:
+					collect(t, handle)
+				}
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 	for i := range 16 {
-		raw(t, filepath.Join(root, fmt.Sprint(i)), "fsck", "--no-dangling")
+		raw(t, filepath.Join(root, fmt.Sprint(i, "-0")), "fsck", "--no-dangling")
+	}
+}
+
+// collect does what an operator may who wants room: it repacks, and drops what no ref reaches.
+func collect(t *testing.T, r *git.Repo) {
+	t.Helper()
+	unlock, err := r.Lock(t.Context())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer unlock()
+	for _, args := range [][]string{{"reflog", "expire", "--expire=now", "--all"}, {"repack", "-a", "-d", "-q"}, {"prune", "--expire=now"}, {"pack-refs", "--all"}} {
+		if out, err := tryRaw(t, r.Dir(), args...); err != nil {
+			t.Errorf("git %v: %v: %s", args, err, out)
+		}
 	}
 }
 

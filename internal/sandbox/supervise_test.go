@@ -123,7 +123,9 @@ func TestEngineKilledEndsTree(t *testing.T) {
 		}
 		eventually(t, "five processes run", func() bool { return sleepers(m) >= 5 })
 		must(t, cmd.Process.Signal(syscall.SIGKILL))
+		killed := time.Now()
 		eventually(t, "no process of the tree is left", func() bool { return len(marked(m)) == 0 })
+		t.Logf("the tree of 5 was gone %v after the kill", time.Since(killed).Round(time.Millisecond))
 		super := process.ID{PID: id.PID, Start: id.Start, Boot: id.Boot}
 		eventually(t, "the supervisor is gone", func() bool { alive, err := super.Alive(); return err == nil && !alive })
 		cgroupGone(t, id)

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,16 +12,26 @@ import (
 )
 
 const (
-	acquirers = 32
-	rounds    = 60
+	acquirers      = 32
+	roundsVariable = "INTERLOCK_ROUNDS" // how often races are run: make races sets it
 )
+
+// rounds is how often a race is run: a few times, unless the environment says more.
+func rounds(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv(roundsVariable)
+	if text == "" {
+		return few
+	}
+	return max(few, must[int](t)(strconv.Atoi(text)))
+}
 
 // oneWinner: of many acquirers of one key, in two handles, one wins each round, however the last
 // grant ended, and fences strictly rise.
 func oneWinner(t *testing.T, o Opened) {
 	stores := []store.Store{o.Store, o.Again(t)}
 	var last run.Lease
-	for round := range rounds {
+	for round := range rounds(t, 60) {
 		won := race(t, stores, acquirers, func(ctx context.Context, s store.Store, i int) (run.Lease, error) {
 			return s.Acquire(ctx, holder(name("acquirer", i)), "key", TTL, 0)
 		})
