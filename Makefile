@@ -39,10 +39,10 @@ race: ## the store, and a whole run through the engine, under the race detector 
 	elif [ -n "$$INTERLOCK_CI" ]; then echo "race: no C compiler, and this is CI: failed"; exit 1; \
 	else echo "race: SKIPPED, there is no C compiler here (install gcc)"; fi
 
-resume: ## kill the engine at every failpoint and resume
-	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run TestResume -v ./internal/cli
+resume: ## kill the engine at the points of the crash table and resume; stop it where its authority goes
+	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run 'TestResume|TestAuthority' -v ./internal/cli
 
-crash: ## kill the engine before and after each effect and each save, and resume (a few minutes)
+crash: ## kill each command before and after each write, and type it again; prints the matrix (minutes)
 	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -timeout 30m -run TestCrash -v ./internal/cli
 
 clean: ## remove what build left
