@@ -160,6 +160,9 @@ func (p *project) accepted() {
 	if dirty := p.git("-C", p.repo, "status", "--porcelain"); dirty != "" {
 		p.t.Errorf("the work tree is not clean: %s", dirty)
 	}
+	if labels, assignees, _ := p.issue(); len(labels)+len(assignees) != 0 {
+		p.t.Errorf("the closed issue has labels %q, assignees %q", labels, assignees)
+	}
 	p.state1("issue", "closed")
 	p.state1("change", "merged")
 	if heads := p.refs("refs/interlock/heads/"); len(heads) != 0 {
