@@ -64,7 +64,7 @@ func peopleScenarios() []scenario {
 		},
 		{name: "accept", group: "accept", agent: crashAgent, begin: worked, command: accept, codes: []int{0, 1}, check: (*project).accepted, first: true},
 		{
-			name: "accept early", group: "accept", agent: crashAgent, begin: killedAt("after save settled propose"), command: accept,
+			name: "accept early", group: "accept", agent: crashAgent, begin: killedAt("after effect propose"), command: accept,
 			codes: []int{0, 1}, check: (*project).accepted, first: true,
 		},
 		{name: "break", group: "break", agent: crashAgent, begin: deadElsewhere, command: breakClaim, codes: []int{0}, check: (*project).broken},
