@@ -40,8 +40,8 @@ type matrix struct{ rows []*row }
 // print writes the table, in the order in which the points were found.
 func (m *matrix) print(t *testing.T) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-10s %-46s %-10s %s\n", "scenario", "point", "exits", tallyHead)
-	done, of := map[string]int{}, []string{}
+	fmt.Fprintf(&b, "%-12s %-42s %-9s %s\n", "scenario", "point", "exits", tallyHead)
+	done, of, all := map[string]int{}, []string{}, 0
 	for _, r := range m.rows {
 		if !r.ran {
 			continue // not asked for
@@ -50,16 +50,17 @@ func (m *matrix) print(t *testing.T) {
 		if r.failed {
 			verdict = "FAILED"
 		}
-		fmt.Fprintf(&b, "%-10s %-46s %-10s %s  %s\n", r.scenario, r.point, r.exits, r.tally, verdict)
+		fmt.Fprintf(&b, "%-12s %-42s %-9s %s  %s\n", r.scenario, r.point, r.exits, r.tally, verdict)
 		if done[r.scenario] == 0 {
 			of = append(of, r.scenario)
 		}
 		done[r.scenario]++
+		all++
 	}
 	for _, name := range of {
-		fmt.Fprintf(&b, "%-10s %3d points\n", name, done[name])
+		fmt.Fprintf(&b, "%-12s %3d points\n", name, done[name])
 	}
-	fmt.Fprintf(&b, "%-10s %3d points in all", "", len(m.rows))
+	fmt.Fprintf(&b, "%-12s %3d points in all", "", all)
 	t.Logf("the crash matrix\n%s", &b)
 }
 
