@@ -64,7 +64,7 @@ func peopleScenarios() []scenario {
 		},
 		{name: "accept", group: "accept", agent: crashAgent, begin: worked, command: accept, codes: []int{0, 1}, check: (*project).accepted, first: true},
 		{
-			name: "accept early", group: "accept", agent: crashAgent, begin: killedAt("after save settled propose"), command: accept,
+			name: "accept early", group: "accept", agent: crashAgent, begin: killedAt("after effect propose"), command: accept,
 			codes: []int{0, 1}, check: (*project).accepted, first: true,
 		},
 		{name: "break", group: "break", agent: crashAgent, begin: deadElsewhere, command: breakClaim, codes: []int{0}, check: (*project).broken},
@@ -159,6 +159,9 @@ func (p *project) accepted() {
 	}
 	if dirty := p.git("-C", p.repo, "status", "--porcelain"); dirty != "" {
 		p.t.Errorf("the work tree is not clean: %s", dirty)
+	}
+	if labels, assignees, _ := p.issue(); len(labels)+len(assignees) != 0 {
+		p.t.Errorf("the closed issue has labels %q, assignees %q", labels, assignees)
 	}
 	p.state1("issue", "closed")
 	p.state1("change", "merged")

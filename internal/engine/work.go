@@ -198,7 +198,7 @@ func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
 // of it. closed is false when there was nothing to close. Typed again after a crash it goes on.
 func (e *Engine) Accepted(ctx context.Context, id string) (closed bool, err error) {
 	r, err := e.Store.Load(ctx, id)
-	if err == nil && r.Change != 0 && len(r.Effects) > 0 {
+	if err == nil && r.Pushed != "" && len(r.Effects) > 0 {
 		r, err = e.resume(ctx, nil, r)
 	}
 	if err == nil && r.State == run.InReview {

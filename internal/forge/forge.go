@@ -103,7 +103,8 @@ type Forge interface {
 	SetMark(ctx context.Context, issue int64, m Mark) error
 	// ClearMark takes off what SetMark with the same nonce put there, and nothing else: an
 	// assignee or label that was there before stays, and so does the comment, which is the
-	// record. The label then, if not "", is put in its place. Clearing what is not there succeeds.
+	// record. The label then, if not "", is put in its place, but not on a closed issue. Clearing
+	// what is not there succeeds.
 	ClearMark(ctx context.Context, issue int64, nonce, then string) error
 	// Comment leaves one comment for a key, once; the one that is there is returned.
 	Comment(ctx context.Context, issue int64, key, body string) (Comment, error)

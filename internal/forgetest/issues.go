@@ -132,8 +132,12 @@ func mark(t *testing.T, r *room) {
 	if got, err = f.Issue(r.ctx, n); err != nil || len(got.Assignees) != 0 || slices.Contains(got.Labels, "in work") {
 		t.Errorf("a refused mark left %+v, %v", got, err)
 	}
-	if err := f.ClearMark(r.ctx, n, m.Nonce, ""); err != nil {
+	before := got.Labels
+	if err := f.ClearMark(r.ctx, n, m.Nonce, "late"); err != nil {
 		t.Errorf("clear on a closed issue: %v", err)
+	}
+	if got, err = f.Issue(r.ctx, n); err != nil || !slices.Equal(got.Labels, before) {
+		t.Errorf("a closed issue was given a label: %q, before %q, %v", got.Labels, before, err)
 	}
 }
 

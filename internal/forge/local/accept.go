@@ -95,6 +95,9 @@ func (f *Forge) acceptOnce(ctx context.Context, n int64) (forge.Change, error) {
 	if err == nil {
 		err = failpoint.Fault("forge accept")
 	}
+	if failpoint.IsFault(err) {
+		err = fmt.Errorf("%w: %w", forge.ErrUnknown, err)
+	}
 	return c, err
 }
 

@@ -66,6 +66,9 @@ func (f *Forge) ClearMark(ctx context.Context, n int64, nonce, then string) erro
 	}
 	_, err = f.edit(ctx, n, "mark off", func(doc *issueDoc) (bool, error) {
 		changed := clearMark(doc, nonce)
+		if doc.Issue.State != open {
+			return changed, nil
+		}
 		changed = stand(doc, label) || changed
 		return add(&doc.Issue.Labels, label) || changed, nil
 	})

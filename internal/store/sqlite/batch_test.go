@@ -272,7 +272,7 @@ func TestLogIsBounded(t *testing.T) {
 	const most = 1 << 20
 	s := open(t, dir, nil)
 	s.SetLogMost(most)
-	l, r, err := s.Claim(t.Context(), run.Holder{ID: "h"}, aRun("r1", 1), run.LeaseTTL)
+	l, r, err := s.Claim(t.Context(), run.Holder{ID: "h"}, aRun("r1", 1), time.Hour) // a slow disk may take longer than a lease
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
