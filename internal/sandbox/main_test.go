@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 2 && os.Args[1] == "probe" {
 		fmt.Println(os.Args[2], probe(os.Args[2], os.Args[3:]))
-		os.Exit(0)
+		unix.Exit(0) // at once: inside a sandbox there is no place to say what was covered
 	}
 	covered.Children()
 	os.Exit(m.Run())
