@@ -40,25 +40,21 @@ test: ## all tests, and which statements they run
 cover: ## judge what make test and make resume have covered: every package has a floor
 	@COVERAGE=$(COVERAGE) $(GO) test -vet=off -tags coverage -count=1 -run '^TestCoverage$$' .
 
-# Left out here: tests of shares, turns and bounds, of which a program slowed down by the detector says nothing. Of the
-# linearizability tests a tenth is done: what they judge was judged in full above.
-race: ## the store, and a whole run through the engine, under the race detector (needs a C compiler)
-	@if command -v "$$($(GO) env CC)" >/dev/null; then \
-	  export CGO_ENABLED=1; set -ex; \
-	  $(GO) test $(TESTFLAGS) -vet=off -race -skip 'TestLinear$$|Batch|NextInLine|FairTurns|LogIsBounded|PowerLoss' ./internal/store/... ./internal/claim; \
-	  INTERLOCK_OPS=5000 INTERLOCK_CLAIM_OPS=50 $(GO) test $(TESTFLAGS) -vet=off -race -run 'TestLinear$$' ./internal/store/sqlite ./internal/claim; \
 # Left out here, because they start processes of their own, where the detector looks at one process: TestFairTurns, which
-# measures how long clients of four processes wait, and TestPowerLoss, which replays what a traced process has written.
+# measures how long clients of four processes wait, and TestPowerLoss, which replays what a traced process has written. Of
+# TestLinear a tenth is done: what it judges is judged in full above.
 race: ## the store, and a whole run through the engine, under the race detector (needs a C compiler)
 	@if command -v "$$($(GO) env CC)" >/dev/null; then \
 	  export CGO_ENABLED=1; set -ex; \
-	  $(GO) test $(TESTFLAGS) -vet=off -race -skip 'FairTurns|PowerLoss' ./internal/store/... ./internal/claim; \
+	  $(GO) test $(TESTFLAGS) -vet=off -race -skip 'FairTurns|PowerLoss|TestLinear$$' ./internal/store/... ./internal/claim; \
+	  INTERLOCK_OPS=5000 INTERLOCK_CLAIM_OPS=50 $(GO) test $(TESTFLAGS) -vet=off -race -run 'TestLinear$$' ./internal/store/sqlite ./internal/claim; \
 	  $(GO) test $(TESTFLAGS) -vet=off -race -run TestScripts/work ./internal/cli; \
 	elif [ -n "$$INTERLOCK_CI" ]; then echo "race: no C compiler, and this is CI: failed"; exit 1; \
 	else echo "race: SKIPPED, there is no C compiler here (install gcc)"; fi
 
 resume: ## kill the engine at the points of the crash table and resume; stop it where its authority goes
-	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run 'TestResume|TestAuthority' -v ./internal/cli
+	@mkdir -p $(COVERAGE)
+	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run 'TestResume|TestAuthority' -v -cover -coverpkg=./... ./internal/cli -args -test.gocoverdir=$(COVERAGE)
 
 crash: ## kill each command before and after each write, and type it again; prints the matrix (minutes)
 	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -timeout 30m -run TestCrash -v ./internal/cli
@@ -66,6 +62,7 @@ crash: ## kill each command before and after each write, and type it again; prin
 torture: ## OPS=1000000 and more: kill and pause many processes, and judge what they were told
 	INTERLOCK_OPS=$(OPS) $(GO) test $(TESTFLAGS) -vet=off -count=1 -timeout 0 -run TestLinear -v ./internal/store/sqlite
 	INTERLOCK_CLAIM_OPS=$(CLAIMOPS) $(GO) test $(TESTFLAGS) -vet=off -count=1 -timeout 0 -run TestLinear -v ./internal/claim
+
 races: ## the races 1,000 times, those of git 100 times, and a repository of 50,000 files (half an hour and more)
 	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestConformance/OneWinner$$' ./internal/store/sqlite
 	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestPushRace|TestWorkspacesBesideFetch' ./internal/git
