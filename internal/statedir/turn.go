@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,8 +15,9 @@ import (
 var ErrStopped = errors.New("stopped while waiting for the turn to write")
 
 // Turn is the lock by which the writers of all processes take turns: a blocking flock, so that the
-// kernel hands it on at once, behind a door, so that who had it last does not have it next. It is held for one transaction. It orders writers, and nothing else
-// depends on it: a lock file removed by hand costs speed at most, since SQLite locks too.
+// kernel hands it on at once, behind a door, so that who had it last does not have it next. It is held
+// for one transaction. It orders writers, and nothing else depends on it: a lock file removed by hand
+// costs speed at most, since SQLite locks too.
 type Turn struct {
 	Path string // of the lock file; it is made when it is not there
 	file *os.File
@@ -36,7 +38,8 @@ func (t *Turn) TakeFree() bool {
 	return true
 }
 
-// Take waits for the turn, or until stop is closed. Not for use by several goroutines.
+// Take waits for the turn, or until stop is closed: ErrStopped. *StoppedError when a stopped process
+// keeps it. Not for use by several goroutines.
 func (t *Turn) Take(stop <-chan struct{}) error {
 	for {
 		if t.file == nil {
@@ -57,8 +60,8 @@ func (t *Turn) Take(stop <-chan struct{}) error {
 	}
 }
 
-// lock takes the flock. The call that blocks cannot be interrupted; when stop closes first it is
-// left to a goroutine that gives the lock back as soon as it has it.
+// lock takes the flock. The call that blocks cannot be interrupted; whoever gives up leaves it to a
+// goroutine that gives the lock back as soon as it has it.
 func (t *Turn) lock(stop <-chan struct{}) error {
 	fd := int(t.file.Fd())
 	first, err := door(fd, unix.F_OFD_SETLK, unix.F_WRLCK)
@@ -75,17 +78,55 @@ func (t *Turn) lock(stop <-chan struct{}) error {
 	got := make(chan error, 1)
 	file := t.file
 	go func() { got <- inLine(fd, first) }()
-	select {
-	case err := <-got:
-		return err
-	case <-stop:
-		t.file = nil
-		go func() {
-			<-got
-			file.Close()
-		}()
-		return ErrStopped
+	look := time.NewTicker(stoppedLook)
+	defer look.Stop()
+	var w watch
+	var given error
+	for given == nil {
+		select {
+		case err := <-got:
+			return err
+		case now := <-look.C:
+			if past, err := t.past(); past != nil || err != nil {
+				t.abandon(got)
+				t.file = past
+				return err
+			}
+			given = w.look(file, now)
+		case <-stop:
+			given = ErrStopped
+		}
 	}
+	t.abandon(got)
+	return given
+}
+
+// past takes the flock, if nobody has it, past a door that is closed: a process that was stopped in
+// front of it keeps it closed for as long as it is stopped. nil when somebody has the flock.
+func (t *Turn) past() (*os.File, error) {
+	f, err := os.OpenFile(t.Path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = nil
+	}
+	return nil, err
+}
+
+// abandon leaves the file to the goroutine that waits with it, which gives back what it gets.
+func (t *Turn) abandon(got <-chan error) {
+	file := t.file
+	t.file = nil
+	go func() {
+		<-got
+		file.Close()
+	}()
 }
 
 // inLine waits in front of the door, unless it is the first there already, and then behind it.

@@ -50,6 +50,9 @@ func ofDirectory(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return unwritable(p.Path, err)
 	}
+	if _, stopped := errors.AsType[*statedir.StoppedError](err); stopped {
+		return fmt.Errorf("%w: %w", store.ErrBusy, err)
+	}
 	return err
 }
 

@@ -92,7 +92,7 @@ func (s *Store) round(first *operation) {
 		if errors.Is(err, statedir.ErrStopped) {
 			err = errClosed
 		}
-		first.done <- ofDirectory(err)
+		s.refuse(first, ofDirectory(err))
 		return
 	}
 	ops, err := s.transact(s.gather(first))
@@ -106,6 +106,19 @@ func (s *Store) round(first *operation) {
 	s.turn.Give()
 	for _, op := range ops {
 		op.done <- fault(s.path, cmp.Or(err, op.err))
+	}
+}
+
+// refuse answers an operation, and all that are queued behind it: what kept it from its turn would
+// keep them.
+func (s *Store) refuse(op *operation, err error) {
+	for {
+		op.done <- err
+		select {
+		case op = <-s.queue:
+		default:
+			return
+		}
 	}
 }
 
