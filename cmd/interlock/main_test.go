@@ -208,3 +208,24 @@ func TestHiddenCommandsAreNotForPeople(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
+
+// TestBinary builds the program itself and runs it: it answers, and its code is the exit code.
+func TestBinary(t *testing.T) {
+	t.Parallel()
+	args := []string{"build", "-o", filepath.Join(t.TempDir(), "interlock")}
+	if testing.CoverMode() != "" {
+		args = append(args, "-cover", "-coverpkg=interlock/cmd/interlock")
+	}
+	build := exec.Command("go", append(args, ".")...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for word, code := range map[string]int{"version": 0, "no-such-command": 2} {
+		cmd := exec.Command(args[2], word)
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code || !strings.Contains(string(out), "interlock") {
+			t.Errorf("interlock %s: %v, want exit %d\n%s", word, err, code, out)
+		}
+	}
+}

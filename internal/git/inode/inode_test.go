@@ -3,6 +3,7 @@ package inode
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -29,6 +30,10 @@ func TestName(t *testing.T) {
 		}
 	}
 	name := at(one)
+	out, err := exec.Command("stat", "-c", "%W", one).Output() // seconds, 0 where no birth time is kept
+	if born := strings.TrimSpace(string(out)); err != nil || born != "0" && !strings.Contains(name, "-"+born+".") {
+		t.Errorf("the name is %q; born %s, %v", name, born, err)
+	}
 	if !regexp.MustCompile(`^\d+\.\d+-\d+(-\d+\.\d{9})?$`).MatchString(name) {
 		t.Errorf("the name is %q", name)
 	}
