@@ -40,7 +40,7 @@ func runScenarios() []scenario {
 		{name: "propose", agent: crashAgent, command: many, codes: []int{0, 4}, check: (*project).once, first: true},
 		{name: "resume", agent: crashAgent, begin: killedAt(midway), command: many, codes: []int{0, 4}, check: (*project).once, first: true},
 		{name: "retry", agent: retry, command: many, codes: []int{0, 4}, check: (*project).once, first: true},
-		{name: "renew", agent: slow, command: many, env: []string{"INTERLOCK_SOONER_RENEWALS=120"}, codes: []int{0, 4}, check: (*project).once, first: true},
+		{name: "renew", agent: slow, command: many, env: []string{"INTERLOCK_SOONER_RENEWALS=120"}, codes: []int{0, 4}, check: (*project).once, long: true, first: true},
 		{name: "wiped", agent: crashAgent, begin: wiped, command: many, codes: []int{0, 4}, check: (*project).once, first: true},
 		{name: "take over", agent: crashAgent, begin: abandoned, command: many, codes: []int{0, 4}, check: (*project).once},
 		{name: "build", agent: crashAgent, command: work("--lane", "build"), codes: []int{0, 1}, check: rests("done", "Built "), first: true},
