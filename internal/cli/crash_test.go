@@ -21,8 +21,9 @@ type scenario struct {
 	// begin brings a project to where the scenario begins; it may return another installation's.
 	begin   func(*project) *project
 	command func(*project) []string
-	env     []string // of the first command
-	codes   []int    // how the command ends: without a crash, and when it is typed again after one
+	env     []string       // of the first command
+	codes   []int          // how the command ends: without a crash, and when it is typed again after one
+	crashed func(*project) // what has to hold right after the crash; nil: nothing more than that it can go on
 	check   func(*project)
 	long    bool // the session takes so long that what it holds is renewed
 	first   bool // the first session has made a commit by then, which must be part of the work
@@ -143,6 +144,9 @@ func (s scenario) crash(t *testing.T, r *row, want tally) {
 	r.exits = fmt.Sprint(code)
 	if how == "kill" && code != -int(syscall.SIGKILL) {
 		t.Fatalf("not killed: exit %d\n%s", code, out)
+	}
+	if s.crashed != nil {
+		s.crashed(p) // first: other commands would make anew what is missing
 	}
 	p.dead()
 	for try := 1; ; try++ {
