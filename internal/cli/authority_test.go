@@ -158,6 +158,9 @@ func TestAuthorityOfHangingPush(t *testing.T) {
 			if said := strings.Contains(first.out.String(), "stopped at once"); said != (grace == "1") {
 				t.Errorf("stopped at once: %t\n%s", said, first.out)
 			}
+			if own := strings.Contains(first.out.String(), "interlock: interrupted: run "); own == (grace == "1") {
+				t.Errorf("the engine itself came to an end: %t\n%s", own, first.out)
+			}
 			if got := p.refs("refs/heads/interlock/"); len(got) != 0 {
 				t.Errorf("pushed: %q", got)
 			}

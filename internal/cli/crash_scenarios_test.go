@@ -40,7 +40,7 @@ func runScenarios() []scenario {
 		{name: "propose", agent: crashAgent, command: many, codes: []int{0, 4}, check: (*project).once, first: true},
 		{name: "resume", agent: crashAgent, begin: killedAt(midway), command: many, codes: []int{0, 4}, check: (*project).once, first: true},
 		{name: "retry", agent: retry, command: many, codes: []int{0, 4}, check: (*project).once, first: true},
-		{name: "renew", agent: slow, command: many, env: []string{"INTERLOCK_SOONER_RENEWALS=120"}, codes: []int{0, 4}, check: (*project).once, first: true},
+		{name: "renew", agent: slow, command: many, env: []string{"INTERLOCK_SOONER_RENEWALS=120"}, codes: []int{0, 4}, check: (*project).once, long: true, first: true},
 		{name: "wiped", agent: crashAgent, begin: wiped, command: many, codes: []int{0, 4}, check: (*project).once, first: true},
 		{name: "take over", agent: crashAgent, begin: abandoned, command: many, codes: []int{0, 4}, check: (*project).once},
 		{name: "build", agent: crashAgent, command: work("--lane", "build"), codes: []int{0, 1}, check: rests("done", "Built "), first: true},
@@ -68,7 +68,10 @@ func peopleScenarios() []scenario {
 			codes: []int{0, 1}, check: (*project).accepted, first: true,
 		},
 		{name: "break", group: "break", agent: crashAgent, begin: deadElsewhere, command: breakClaim, codes: []int{0}, check: (*project).broken},
-		{name: "restore", group: "restore", agent: crashAgent, begin: backedUp, command: restoreState, codes: []int{0}, check: (*project).restored, first: true},
+		{
+			name: "restore", group: "restore", agent: crashAgent, begin: backedUp, command: restoreState, codes: []int{0},
+			crashed: (*project).whole, check: (*project).restored, first: true,
+		},
 	}
 }
 
@@ -197,10 +200,16 @@ func (p *project) broken() {
 	}
 }
 
+// whole demands a database that is there and can be worked with.
+func (p *project) whole() {
+	p.t.Helper()
+	p.must(0, "state", "check")
+}
+
 // restored demands a state that is whole and knows what it knew.
 func (p *project) restored() {
 	p.t.Helper()
-	p.must(0, "state", "check")
+	p.whole()
 	p.once()
 	p.must(4, p.work()...)
 }

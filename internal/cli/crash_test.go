@@ -21,9 +21,11 @@ type scenario struct {
 	// begin brings a project to where the scenario begins; it may return another installation's.
 	begin   func(*project) *project
 	command func(*project) []string
-	env     []string // of the first command
-	codes   []int    // how the command ends: without a crash, and when it is typed again after one
+	env     []string       // of the first command
+	codes   []int          // how the command ends: without a crash, and when it is typed again after one
+	crashed func(*project) // what has to hold right after the crash; nil: nothing more than that it can go on
 	check   func(*project)
+	long    bool // the session takes so long that what it holds is renewed
 	first   bool // the first session has made a commit by then, which must be part of the work
 }
 
@@ -120,7 +122,16 @@ func (s scenario) trace(t *testing.T) (points []string, want tally) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Split(strings.TrimSpace(string(data)), "\n"), p.counts()
+	points = strings.Split(strings.TrimSpace(string(data)), "\n")
+	if !s.long {
+		points = slices.DeleteFunc(points, inTime)
+	}
+	return points, p.counts()
+}
+
+// inTime reports whether a point is passed only where a session takes long enough.
+func inTime(point string) bool {
+	return strings.HasSuffix(point, "agent-running") || strings.HasSuffix(point, " renew")
 }
 
 // crash has one crash or fault at a point, types the command again until it is done, and counts.
@@ -133,6 +144,9 @@ func (s scenario) crash(t *testing.T, r *row, want tally) {
 	r.exits = fmt.Sprint(code)
 	if how == "kill" && code != -int(syscall.SIGKILL) {
 		t.Fatalf("not killed: exit %d\n%s", code, out)
+	}
+	if s.crashed != nil {
+		s.crashed(p) // first: other commands would make anew what is missing
 	}
 	p.dead()
 	for try := 1; ; try++ {
