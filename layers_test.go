@@ -33,14 +33,17 @@ var layers = map[string]layer{
 	"internal/sandbox/cgroup":  {level: 0, may: []string{"golang.org/x/sys"}},
 
 	"internal/failpoint": {level: 0},
+	"internal/shell":     {level: 0},
+	"internal/detect":    {level: 0},
 
-	"internal/store": {level: 1, may: []string{"run"}},
-	"internal/forge": {level: 1, may: []string{"run", "git"}},
-	"internal/agent": {level: 1, may: []string{"run", "sandbox"}},
+	"internal/store":  {level: 1, may: []string{"run"}},
+	"internal/forge":  {level: 1, may: []string{"run", "git"}},
+	"internal/agent":  {level: 1, may: []string{"run", "sandbox"}},
+	"internal/policy": {level: 1, may: []string{"run", "scope", "shell", "text", "go.yaml.in/yaml/v4", "github.com/google/jsonschema-go"}},
 
 	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "golang.org/x/sys", "modernc.org/sqlite"}},
 	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "run"}},
-	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
+	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "shell", "run"}},
 
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
@@ -48,12 +51,12 @@ var layers = map[string]layer{
 	"internal/check": {level: 3, may: []string{"run", "git", "sandbox"}},
 	"internal/claim": {level: 3, may: []string{"run", "git", "sandbox", "text", "store", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "failpoint", "store", "forge", "agent", "check", "claim"}},
+	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "check", "claim"}},
 
 	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "claim", "text"}},
 	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "claim", "engine", "view", "doctor",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "claim", "engine", "view", "doctor", "policy", "detect",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

@@ -125,7 +125,7 @@ func (e *Engine) policy(t *task, r run.Run, room sandbox.Room) sandbox.Policy {
 	p.Env = append(p.Env,
 		"INTERLOCK_PROMPT_FILE="+filepath.Join(p.Inside(room.Task()), "prompt.md"),
 		fmt.Sprintf("INTERLOCK_ISSUE=%d", r.Issue), "INTERLOCK_RUN="+r.ID, fmt.Sprintf("INTERLOCK_ATTEMPT=%d", r.Attempt))
-	for _, name := range t.Pass {
+	for _, name := range r.Plan.Env {
 		for _, kv := range e.Env {
 			if strings.HasPrefix(kv, name+"=") {
 				p.Env = append(p.Env, kv)
