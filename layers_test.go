@@ -53,10 +53,11 @@ var layers = map[string]layer{
 
 	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "check", "claim"}},
 
-	"internal/view":   {level: 5, may: []string{"run", "store", "forge", "claim", "text"}},
-	"internal/doctor": {level: 5, may: []string{"git", "sandbox", "text"}},
+	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text"}},
+	"internal/settings": {level: 5, may: []string{"git", "sandbox", "text", "detect", "forge", "policy"}},
+	"internal/doctor":   {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "claim", "engine", "view", "doctor", "policy", "detect",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "check", "claim", "engine", "view", "doctor", "policy", "settings",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

@@ -124,9 +124,9 @@ func (a *app) stateDir() (string, error) {
 	if a.state != "" {
 		return a.path(a.state), nil
 	}
-	op, err := a.operator()
+	op, err := a.ownFile().Read()
 	if err != nil {
-		return "", err
+		return "", configError(err)
 	}
 	if set, ok := op.Values["state-dir"]; ok {
 		return policy.Expand(set.Value.(string), a.getenv("HOME")), nil

@@ -1,21 +1,16 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"interlock/internal/git"
 	"interlock/internal/policy"
 	"interlock/internal/run"
-	"interlock/internal/sandbox"
+	"interlock/internal/settings"
 	"interlock/internal/text"
 )
 
@@ -88,18 +83,6 @@ func whoseFile(operator bool) policy.Whose {
 	return policy.Repository
 }
 
-// checked is the result of `config check`.
-type checked struct {
-	Files    []checkedFile    `json:"files"`
-	Problems []policy.Problem `json:"problems"`
-	Warnings []string         `json:"warnings"`
-}
-
-type checkedFile struct {
-	File  string       `json:"file"`
-	Whose policy.Whose `json:"whose"`
-}
-
 func (a *app) configCheckCommand() *cobra.Command {
 	var repo string
 	var operator bool
@@ -113,17 +96,26 @@ not to be there are mistakes; what only a shell in the sandbox can tell is said.
 		Example: "  interlock config check\n  interlock config check .interlock/config.yaml --json",
 		Args:    cobra.MaximumNArgs(1),
 	}, func(ctx context.Context, args []string) error {
-		var r checked
+		r, own := settings.NewReport(a.env.Environ), a.ownFile()
 		if len(args) == 1 {
 			path := a.path(args[0])
-			own, _ := a.operatorPath()
-			if err := a.checkFile(&r, path, args[0], whoseFile(operator || path == own)); err != nil {
-				return err
+			if err := r.File(ctx, path, args[0], whoseFile(operator || path == own.Path)); err != nil {
+				return configError(err)
 			}
-		} else if err := a.checkAll(ctx, &r, repo); err != nil {
+		} else if err := a.checkAll(ctx, r, own, repo); err != nil {
 			return err
 		}
-		return a.reportCheck(r)
+		if len(r.Problems) > 0 {
+			a.exit = run.ExitUsage
+		}
+		switch {
+		case a.json:
+			return text.JSON(a.env.Stdout, r)
+		case len(r.Problems) > 0:
+			return configError(policy.Problems(r.Problems))
+		}
+		_, err := io.WriteString(a.env.Stdout, r.Text())
+		return err
 	})
 	repoFlag(c, &repo)
 	c.Flags().BoolVar(&operator, "operator", false, "judge FILE as your own configuration")
@@ -132,118 +124,24 @@ not to be there are mistakes; what only a shell in the sandbox can tell is said.
 }
 
 // checkAll looks at each file that counts, or will when it is committed.
-func (a *app) checkAll(ctx context.Context, r *checked, repo string) error {
-	op, err := a.checkOperator(r)
+func (a *app) checkAll(ctx context.Context, r *settings.Report, own settings.Own, repo string) error {
+	op, err := r.Operator(ctx, own)
 	if err != nil {
-		return err
+		return configError(err)
 	}
-	at, err := a.locate(ctx, repo)
+	at, err := a.repository(ctx, repo)
 	if errors.Is(err, git.ErrNotRepository) && repo == "." {
 		return nil // your own configuration can be checked anywhere
 	}
 	if err != nil {
 		return err
 	}
-	inTree := filepath.Join(at.Worktree, policy.Path)
-	if at.Worktree != "" {
-		if err := a.checkFile(r, inTree, inTree, policy.Repository); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	for _, s := range op.Sections {
-		if _, err := a.locate(ctx, policy.Expand(s.Path, a.getenv("HOME"))); err != nil {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: %s is no repository", op.Name, s.Line, text.Quote(s.Path)))
-		}
-	}
-	return a.checkBase(ctx, r, repo, op.Values)
-}
-
-func (a *app) checkOperator(r *checked) (*policy.File, error) {
-	path, typed := a.operatorPath()
-	if path == "" {
-		return &policy.File{}, nil
-	}
-	f, err := policy.ReadOperator(path)
-	if errors.Is(err, fs.ErrNotExist) && !typed {
-		return &policy.File{}, nil
-	}
-	return f, a.judge(r, f, path, policy.General, err)
-}
-
-func (a *app) checkFile(r *checked, path, name string, whose policy.Whose) error {
-	f, err := policy.ReadFile(path, name, whose)
-	return a.judge(r, f, name, whose, err)
-}
-
-// checkBase looks at the repository's file as it counts today.
-func (a *app) checkBase(ctx context.Context, r *checked, repo string, op policy.Values) error {
-	f, err := a.forge(ctx, repo)
-	if err != nil {
+	r.Sections(op, own.Home, func(path string) error {
+		_, err := a.locate(ctx, path)
 		return err
-	}
-	branch := policy.Settle(policy.Layers{General: op}).Text("base")
-	file, err := a.baseFile(ctx, f, branch)
-	var problems policy.Problems
-	switch {
-	case errors.As(err, &problems):
-		r.Files = append(r.Files, checkedFile{problems[0].File, policy.Repository})
-		for _, p := range problems {
-			told := func(q policy.Problem) bool { return q.Line == p.Line && q.Column == p.Column && q.What == p.What }
-			if !slices.ContainsFunc(r.Problems, told) { // in the work tree as well
-				r.Problems = append(r.Problems, p)
-			}
-		}
-		return nil
-	case err != nil || file == nil || file.Name == "":
-		if err == nil && len(r.Files) > 0 && r.Files[len(r.Files)-1].Whose == policy.Repository {
-			r.Warnings = append(r.Warnings, "the repository's file is not on its base branch yet: it counts when it is committed there")
-		}
-		return err
-	}
-	return a.judge(r, file, file.Name, policy.Repository, nil)
-}
-
-// judge takes in what was found in a file.
-func (a *app) judge(r *checked, f *policy.File, name string, whose policy.Whose, err error) error {
-	var problems policy.Problems
-	if err != nil && !errors.As(err, &problems) {
-		if errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	})
+	if err := r.Repository(ctx, at, op); err != nil {
 		return configError(err)
 	}
-	r.Files = append(r.Files, checkedFile{name, whose})
-	r.Problems = append(r.Problems, problems...)
-	path := a.getenv("PATH")
-	if f.Values["checks"].Value != nil {
-		_, path = sandbox.Toolchains(context.Background(), a.env.Environ)
-	}
-	missing, warnings := f.Programs(path, a.getenv("PATH"))
-	r.Problems, r.Warnings = append(r.Problems, missing...), append(r.Warnings, warnings...)
 	return nil
-}
-
-func (a *app) reportCheck(r checked) error {
-	if len(r.Problems) > 0 {
-		a.exit = run.ExitUsage
-	}
-	if a.json {
-		r.Files, r.Problems, r.Warnings = append([]checkedFile{}, r.Files...), append([]policy.Problem{}, r.Problems...), append([]string{}, r.Warnings...)
-		return text.JSON(a.env.Stdout, r)
-	}
-	if len(r.Problems) > 0 {
-		return configError(policy.Problems(r.Problems))
-	}
-	var b bytes.Buffer
-	for _, f := range r.Files {
-		fmt.Fprintf(&b, "ok  %s (%s)\n", text.Line(f.File), f.Whose)
-	}
-	if len(r.Files) == 0 {
-		b.WriteString("there is no configuration; interlock init writes one\n")
-	}
-	for _, w := range r.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", text.Line(w))
-	}
-	_, err := io.Copy(a.env.Stdout, &b)
-	return err
 }
