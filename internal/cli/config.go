@@ -112,7 +112,9 @@ not to be there are mistakes; what only a shell in the sandbox can tell is said.
 		case a.json:
 			return text.JSON(a.env.Stdout, r)
 		case len(r.Problems) > 0:
-			return configError(policy.Problems(r.Problems))
+			wrong := configError(policy.Problems(r.Problems))
+			wrong.next = "interlock " + text.QuoteAll(a.args) // when they are mended
+			return wrong
 		}
 		_, err := io.WriteString(a.env.Stdout, r.Text())
 		return err

@@ -98,7 +98,7 @@ func (a *app) ownFile() settings.Own {
 }
 
 // configError puts it into words that a configuration cannot be worked with.
-func configError(err error) error {
+func configError(err error) *usageError {
 	var problems policy.Problems
 	if errors.As(err, &problems) {
 		mistakes := "a mistake"

@@ -21,9 +21,16 @@ func (e *Engine) ready(ctx context.Context, t *task) error {
 	}
 	p, err := e.prepare(ctx, t.Request)
 	if err == nil {
+		p.as = t.as
 		*t = *p
 	}
 	return err
+}
+
+// started is the task with which a run of a plan is gone on with.
+type started struct {
+	plan run.Plan
+	task *task
 }
 
 // asStarted is the task with which a run is gone on with: what the run was started with, and what
@@ -31,6 +38,9 @@ func (e *Engine) ready(ctx context.Context, t *task) error {
 func (e *Engine) asStarted(ctx context.Context, t *task, r run.Run) (*task, error) {
 	if t == nil || t.Onto == nil {
 		return t, nil
+	}
+	if s, ok := t.as[r.ID]; ok && samePlan(s.plan, r.Plan) {
+		return s.task, nil // a held run is looked at several times a second
 	}
 	plan, err := t.Onto(r.Plan)
 	if err != nil {
@@ -41,7 +51,15 @@ func (e *Engine) asStarted(ctx context.Context, t *task, r run.Run) (*task, erro
 	}
 	req := t.Request
 	req.Plan, req.Issue = plan, r.Issue
-	return e.prepare(ctx, req)
+	next, err := e.prepare(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if t.as == nil {
+		t.as = map[string]started{}
+	}
+	t.as[r.ID] = started{r.Plan, next}
+	return next, nil
 }
 
 // haveChecks refuses a check whose program is known not to be where checks run. A path below the

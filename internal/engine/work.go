@@ -39,6 +39,7 @@ type task struct {
 	Request
 	launch agent.Launch
 	agent  agent.Runtime
+	as     map[string]started // by run, what asStarted made
 }
 
 // Work picks the issue, goes on with its run or opens one, and drives it until it rests. The run
