@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -83,6 +84,15 @@ func (a *app) run(ctx context.Context, repo string, w which, typed policy.Values
 	req, err := request(w, s)
 	if err != nil {
 		return err
+	}
+	if req.Missing != nil { // a run that is there could go on; where no state is, there is none
+		dir, err := a.stateDir()
+		if err != nil {
+			return err
+		}
+		if _, err := os.Lstat(dir); err != nil {
+			return req.Missing
+		}
 	}
 	return a.work(ctx, repo, req)
 }

@@ -56,14 +56,8 @@ func settingFlags(c *cobra.Command) typedFlags {
 		if k.Flag == "" {
 			continue
 		}
-		f, what := &typedFlag{key: k}, k.Short
-		if f.Type() == "stringArray" {
-			what += " (can be given more than once)"
-		}
-		if k.Default == "" && k.Flag == "base" {
-			what += " (default " + k.Else + ")"
-		}
-		pf := c.Flags().VarPF(f, k.Flag, "", what)
+		f := &typedFlag{key: k}
+		pf := c.Flags().VarPF(f, k.Flag, "", k.Help())
 		if k.Kind == policy.Switch {
 			pf.NoOptDefVal = "true"
 		}

@@ -83,6 +83,17 @@ func Named(name string) *Key {
 	return nil
 }
 
+// Help is what --help says of the flag.
+func (k *Key) Help() string {
+	switch {
+	case k.Kind.list():
+		return k.Short + " (can be given more than once)"
+	case k.Default == "" && k.Else != needed:
+		return k.Short + " (default " + k.Else + ")"
+	}
+	return k.Short
+}
+
 // group is the part of a name before the dot, "" where there is none; last is the rest.
 func (k *Key) group() (group, last string) {
 	if g, l, ok := strings.Cut(k.Name, "."); ok {
