@@ -36,18 +36,22 @@ var layers = map[string]layer{
 	"internal/sandbox/process":         {level: 0, may: []string{"golang.org/x/sys"}}, // for whoever has to know that a holder is dead
 	"internal/sandbox/cgroup":          {level: 0, may: []string{"golang.org/x/sys"}},
 
+	"internal/boottime":  {level: 0, may: []string{"golang.org/x/sys"}},
 	"internal/failpoint": {level: 0},
+	"internal/shell":     {level: 0},
+	"internal/detect":    {level: 0},
 	"internal/covered":   {level: 0, suite: true}, // has children of tests counted
 
 	"internal/store":     {level: 1, may: []string{"run"}},
 	"internal/forge":     {level: 1, may: []string{"run", "git", "failpoint"}},
 	"internal/agent":     {level: 1, may: []string{"run", "sandbox"}},
 	"internal/toolchain": {level: 1, may: []string{"sandbox", "sandbox/confine"}},
+	"internal/policy":    {level: 1, may: []string{"run", "scope", "shell", "text", "go.yaml.in/yaml/v4", "github.com/google/jsonschema-go"}},
 	"internal/demo":      {level: 1, may: []string{"git"}},
 
-	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "run", "statedir", "failpoint", "golang.org/x/sys", "modernc.org/sqlite"}},
+	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "boottime", "run", "statedir", "failpoint", "golang.org/x/sys", "modernc.org/sqlite"}},
 	"internal/forge/local":   {level: 2, family: "forge", may: []string{"forge", "git", "git/traits", "run", "failpoint"}},
-	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "run"}},
+	"internal/agent/command": {level: 2, family: "agent", may: []string{"agent", "sandbox", "shell", "run"}},
 
 	"internal/lease":            {level: 2, may: []string{"run", "sandbox/process", "store", "failpoint"}},
 	"internal/snapshot":         {level: 2, may: []string{"run", "git"}},
@@ -62,13 +66,13 @@ var layers = map[string]layer{
 	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
+	"internal/engine": {level: 4, may: []string{"run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
-	"internal/view":    {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
-	"internal/request": {level: 5, may: []string{"run", "sandbox", "text", "engine"}},
-	"internal/doctor":  {level: 5, may: []string{"git", "sandbox", "text"}},
+	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
+	"internal/settings": {level: 5, may: []string{"git", "toolchain", "text", "detect", "forge", "policy"}},
+	"internal/doctor":   {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "request", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

@@ -11,7 +11,7 @@ import (
 // without them it would look into another state directory, or another repository. A command that
 // has no such flag, or has it already, stays as it is.
 func carry(next string, args []string) string {
-	for _, flag := range []string{"--state-dir", "--repo"} {
+	for _, flag := range []string{"--state-dir", "--config", "--repo"} {
 		words := words(next)
 		value, typed := flagValue(args, flag)
 		if !typed || len(words) == 0 || words[0] != "interlock" {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"interlock/internal/git"
+	"interlock/internal/policy"
 	"interlock/internal/text"
 )
 
@@ -56,6 +57,7 @@ type app struct {
 	env     Env
 	args    []string
 	state   string   // --state-dir as typed
+	config  string   // --config as typed
 	json    bool     // --json of the command
 	dry     bool     // understand the command line, do nothing
 	started bool     // the command line was understood; what fails now is not its fault
@@ -116,10 +118,18 @@ func (a *app) getenv(name string) string {
 	return ""
 }
 
-// stateDir returns the state directory: --state-dir, $XDG_STATE_HOME/interlock, or its default.
+// stateDir returns the state directory: --state-dir, the operator's configuration,
+// $XDG_STATE_HOME/interlock, or its default.
 func (a *app) stateDir() (string, error) {
 	if a.state != "" {
 		return a.path(a.state), nil
+	}
+	op, err := a.ownFile().Read()
+	if err != nil {
+		return "", configError(err)
+	}
+	if set, ok := op.Values["state-dir"]; ok {
+		return policy.Expand(set.Value.(string), a.getenv("HOME")), nil
 	}
 	// The XDG rules say that a relative path there is to be ignored.
 	if x := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(x) {
@@ -152,6 +162,8 @@ func (a *app) root() *cobra.Command {
 	})
 	root.PersistentFlags().StringVar(&a.state, "state-dir", "",
 		"where runs, leases and logs are kept (default $XDG_STATE_HOME/interlock or ~/.local/state/interlock)")
+	root.PersistentFlags().StringVar(&a.config, "config", "",
+		"your configuration (default $XDG_CONFIG_HOME/interlock/config.yaml or ~/.config/interlock/config.yaml)")
 	root.AddCommand(a.commands()...)
 	return root
 }

@@ -7,6 +7,8 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.demoCommand(),
 		a.runCommand(),
+		a.initCommand(),
+		a.configCommand(),
 		a.issueCommand(),
 		a.changeCommand(),
 		a.runsCommand(),

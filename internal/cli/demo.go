@@ -9,7 +9,6 @@ import (
 
 	"interlock/internal/demo"
 	"interlock/internal/engine"
-	"interlock/internal/request"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
@@ -126,7 +125,7 @@ With your own repository:
 `,
 		a.own("show", r.ID), a.own("logs", r.ID), a.own("change", "accept", strconv.FormatInt(r.Change, 10), "--repo", d.Repo()),
 		"interlock issue new --repo . --title 'what is wrong'",
-		request.Example)
+		runExample)
 	return err
 }
 

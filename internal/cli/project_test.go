@@ -77,10 +77,13 @@ func (p *project) work(more ...string) []string {
 	return append(append(args, "--sandbox", p.level), more...)
 }
 
+// config is where this project's operator keeps the configuration; at first there is none.
+func (p *project) config() string { return filepath.Join(filepath.Dir(p.state), "conf") }
+
 // command is one interlock process with this project's state directory.
 func (p *project) command(env []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.Command("interlock", append([]string{"--state-dir", p.state}, args...)...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+p.config()), env...)
 	out := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = 5 * time.Second

@@ -1,20 +1,32 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
-	"interlock/internal/request"
-	"interlock/internal/run"
-	"interlock/internal/sandbox"
+	"interlock/internal/engine"
+	"interlock/internal/git"
+	"interlock/internal/policy"
 )
+
+// which says which issue is to be worked.
+type which struct {
+	issue int64
+	next  bool
+}
+
+const runExample = "interlock run --repo . --issue 1 --command ./agent.sh --checks 'go test ./...'"
 
 func (a *app) runCommand() *cobra.Command {
 	var repo string
-	var o request.Options
+	var issue int64
+	var next bool
 	c := a.command(cobra.Command{
-		Use:   "run (--issue N | --next) --command LINE --checks LINE",
+		Use:   "run [ISSUE | --next]",
 		Short: "work one issue from claim to change",
 		Long: `run claims an issue, lets an agent work it in a private workspace, checks the exact commit that
 the agent delivers, pushes it to a branch of its own and opens one change for review.
@@ -23,47 +35,100 @@ The agent is a shell line. It is started in the workspace with the task on stdin
 word is a file of yours, that file is shown to it read-only. It commits, or just leaves its work.
 When the checks fail it is started again with the findings, up to --attempts times.
 
-A run that was killed or stopped goes on where it was when the same command is typed again.`,
-		Example: "  " + request.Example + "\n" +
+What is not given by a flag comes from the configuration: your own, then the repository's on its
+base branch ("interlock init" writes one, "interlock config show" says what holds and why). Where
+it names agent and checks, "interlock run" alone works the next issue.
+
+A run that was killed or stopped goes on where it was when the same command is typed again, with
+the settings that it was started with: only flags change them.`,
+		Example: "  interlock run 1\n  interlock run --next\n  " + runExample + "\n" +
 			"  interlock run --next --command 'my-agent --task -' --checks 'go vet ./...' --checks 'go test ./...' --wait 60s\n" +
 			"  interlock run --issue 7 --lane build --command ./agent.sh --checks 'make test' --allow-no-tests --json",
-		Args: cobra.NoArgs,
+		Args: cobra.MaximumNArgs(1),
 	}, nil)
-	runFlags(c, &repo, &o)
+	repoFlag(c, &repo)
+	c.Flags().Int64Var(&issue, "issue", 0, "the issue to work")
+	c.Flags().BoolVar(&next, "next", false, "work the open issue with the lowest number that may be worked")
+	typed := settingFlags(c)
 	a.jsonFlag(c, "print one JSON object per event, and the result last")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		o.IssueTyped = c.Flags().Changed("issue")
-		req, err := o.Request()
+	c.RunE = func(c *cobra.Command, args []string) error {
+		w, err := whichIssue(args, issue, c.Flags().Changed("issue"), next)
 		if err != nil {
-			return &usageError{err.Error(), request.Example}
+			return err
 		}
-		if a.dry {
-			return nil
+		values, err := typed.values()
+		if err != nil || a.dry {
+			return err
 		}
 		a.started = true
-		return a.work(c.Context(), repo, req)
+		return a.run(c.Context(), repo, w, values)
 	}
 	return c
 }
 
-func runFlags(c *cobra.Command, repo *string, o *request.Options) {
-	f := c.Flags()
-	repoFlag(c, repo)
-	f.Int64Var(&o.Issue, "issue", 0, "the issue to work")
-	f.BoolVar(&o.Next, "next", false, "work the open issue with the lowest number that may be worked")
-	f.StringVar(&o.Command, "command", "", "the agent: a shell line")
-	f.StringArrayVar(&o.Checks, "checks", nil, "a shell line that has to exit 0 at the delivered commit (can be given more than once)")
-	f.StringVar(&o.Lane, "lane", string(run.LanePropose), "propose: ends with a change; build: ends with the verified commit, nothing is pushed")
-	f.StringVar(&o.Base, "base", "", "the branch to change (default the branch that is checked out)")
-	f.DurationVar(&o.Wait, "wait", 0, "how long to wait for an issue that is held")
-	f.IntVar(&o.Attempts, "attempts", run.Attempts, "sessions of the agent that may be started")
-	f.BoolVar(&o.AllowNoTests, "allow-no-tests", false, "accept checks that run no test")
-	f.StringArrayVar(&o.AllowPaths, "allow-path", nil, "a protected path that the agent may change (can be given more than once)")
-	f.StringVar(&o.Sandbox, "sandbox", string(sandbox.Full), "full: confined; landlock: confined with gaps, which interlock doctor names; none: not confined at all")
-	f.Int64Var(&o.MaxTasks, "max-tasks", run.MaxTasks, "processes and threads that a session may have at once (0: any)")
-	f.StringVar(&o.MaxMemory, "max-memory", fmt.Sprintf("%d%%", run.MemoryShare), "memory that a session may have: a share of the machine's, or a size as in 8GiB (0: any)")
-	f.StringArrayVar(&o.Env, "env", nil, "the name of a variable to hand to the agent (can be given more than once)")
-	f.DurationVar(&o.AgentTotal, "agent-timeout", run.AgentTotal, "the longest a session may take")
-	f.DurationVar(&o.AgentIdle, "idle-timeout", run.AgentIdle, "the longest a session may print nothing and change nothing")
-	f.DurationVar(&o.CheckTotal, "check-timeout", run.CheckTotal, "the longest each check may take")
+// run settles what holds and works.
+func (a *app) run(ctx context.Context, repo string, w which, typed policy.Values) error {
+	s, err := a.settle(ctx, repo, typed)
+	if w == (which{}) {
+		_, command := typed["agent.command"]
+		_, checks := typed["checks"]
+		switch {
+		case errors.Is(err, git.ErrNotRepository), err == nil && (command || checks || s.Missing() != nil):
+			return bad("which issue? give its number, or --next for the next one that may be worked")
+		}
+		w.next = true // all comes from the configuration
+	}
+	if err != nil {
+		return err
+	}
+	req, err := request(w, s)
+	if err != nil {
+		return err
+	}
+	if req.Missing != nil { // a run that is there could go on; where no state is, there is none
+		dir, err := a.stateDir()
+		if err != nil {
+			return err
+		}
+		if _, err := os.Lstat(dir); err != nil {
+			return req.Missing
+		}
+	}
+	return a.work(ctx, repo, req)
+}
+
+// request says the settings in the engine's words.
+func request(w which, s *policy.Settings) (engine.Request, error) {
+	plan, err := s.Plan()
+	if err != nil {
+		return engine.Request{}, err
+	}
+	req := engine.Request{
+		Issue: w.issue, Next: w.next, Base: s.Text("base"), Wait: s.Span("wait"), Plan: plan, Onto: s.Onto,
+	}
+	if err := s.Missing(); err != nil {
+		req.Missing = bad("%w", err)
+	}
+	return req, nil
+}
+
+// whichIssue reads which issue is meant; neither is left to be decided.
+func whichIssue(args []string, issue int64, typed, next bool) (which, error) {
+	switch {
+	case len(args) == 1 && (typed || next):
+		return which{}, bad("an issue as an argument, --issue and --next exclude each other")
+	case len(args) == 1:
+		n, err := number("issue", args[0])
+		return which{issue: n}, err
+	case next && typed:
+		return which{}, bad("--issue and --next exclude each other")
+	case typed && issue < 1:
+		return which{}, bad("--issue %d: issues are numbered from 1", issue)
+	}
+	return which{issue, next}, nil
+}
+
+// bad is a usage error of `interlock run`.
+func bad(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...).Error(), runExample}
 }

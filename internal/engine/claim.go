@@ -207,6 +207,10 @@ func (e *Engine) noBase(branch string, err error) error {
 
 // resume takes the place of a run's holder, if that holder is dead, and goes on where it was.
 func (e *Engine) resume(ctx context.Context, t *task, r run.Run) (run.Run, error) {
+	t, err := e.asStarted(ctx, t, r)
+	if err != nil {
+		return r, err
+	}
 	key := store.Key(r.Repo, r.Issue)
 	start := e.Clock.Now()
 	l, from, proof, err := e.takeOver(ctx, key, r)

@@ -84,7 +84,7 @@ type ended struct {
 func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (ended, run.Run, error) {
 	h.Within(r.Plan.AgentTotal + run.AgentStartup)
 	e.say(r, "agent", "attempt %d (%d of %d spent): %s starts, sandbox %s", r.Attempt, r.Spent, r.Plan.Attempts, t.agent.Name(), r.Plan.Sandbox)
-	c := workspace.Command{Argv: t.launch.Argv, Env: slices.Concat(t.launch.Env, passed(e.Env, t.Pass)), Mounts: t.launch.Mounts}
+	c := workspace.Command{Argv: t.launch.Argv, Env: slices.Concat(t.launch.Env, passed(e.Env, r.Plan.Env)), Mounts: t.launch.Mounts}
 	end := ended{room: room}
 	var err error
 	end.result, err = e.work.Agent(h.Live, r, room, c, h.Record, func(live *sandbox.Session) (res sandbox.Result, err error) {

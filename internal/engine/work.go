@@ -25,7 +25,11 @@ type Request struct {
 	Plan  run.Plan      // CommandDigest is filled in by the engine
 	Wait  time.Duration // how long to wait for an issue that is held
 	Cwd   string        // directory the agent's command was typed in
-	Pass  []string      // names of environment variables handed to the agent
+	// Missing says why Plan cannot start a run, nil if it can. A run that is there already goes on
+	// all the same.
+	Missing error
+	// Onto is what a run that was started with a plan goes on with; nil: with Plan.
+	Onto func(run.Plan) (run.Plan, error)
 }
 
 // waitEvery is how often a held issue is looked at again.
@@ -36,14 +40,17 @@ type task struct {
 	Request
 	launch agent.Launch
 	agent  agent.Runtime
+	as     map[string]started // by run, what asStarted made
 }
 
 // Work picks the issue, goes on with its run or opens one, and drives it until it rests. The run
 // is returned as it rests; an end that is not what was asked for is a *Refusal.
 func (e *Engine) Work(ctx context.Context, req Request) (run.Run, error) {
-	t, err := e.prepare(ctx, req)
-	if err != nil {
-		return run.Run{}, err
+	t := &task{Request: req}
+	if req.Onto == nil { // else it depends on the run
+		if err := e.ready(ctx, t); err != nil {
+			return run.Run{}, err
+		}
 	}
 	e.restore(ctx)
 	if req.Next {
@@ -56,6 +63,9 @@ func (e *Engine) Work(ctx context.Context, req Request) (run.Run, error) {
 func (e *Engine) prepare(ctx context.Context, req Request) (*task, error) {
 	level := sandbox.Level(req.Plan.Sandbox)
 	if err := e.Facts.Check(level); err != nil {
+		return nil, err
+	}
+	if err := e.haveChecks(req.Plan); err != nil {
 		return nil, err
 	}
 	if text := e.Facts.Unheld(workspace.Limits(req.Plan, sandbox.Limits{})); text != "" {
@@ -122,6 +132,9 @@ func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (_ run.Run,
 			return r, err
 		}
 		last = &r // what was still to be done for it is done
+	}
+	if err := e.ready(ctx, t); err != nil {
+		return run.Run{}, err
 	}
 	if last != nil {
 		if err := e.rests(ctx, t, last); err != nil {

@@ -114,6 +114,10 @@ type Plan struct {
 	CheckTotal    time.Duration `json:"check_total"`
 	MaxTasks      int64         `json:"max_tasks,omitempty"`  // processes and threads of a session; 0: any
 	MaxMemory     int64         `json:"max_memory,omitempty"` // bytes of a session; 0: any
+	Env           []string      `json:"env,omitempty"`        // names of variables handed to the agent
+	// Theirs are the settings, by the names of their keys, whose lines the repository's own file
+	// chose: they run in the sandbox or not at all.
+	Theirs []string `json:"theirs,omitempty"`
 }
 
 // Command is one check as it ran.

@@ -19,6 +19,7 @@ import (
 
 	"interlock/internal/agent"
 	"interlock/internal/sandbox"
+	"interlock/internal/shell"
 )
 
 // Inside is the directory of the sandbox in which the operator's agent file is found.
@@ -58,14 +59,14 @@ func (r *Runtime) Prepare(ctx context.Context, dir string, level sandbox.Level) 
 	if strings.ContainsRune(r.Line, 0) {
 		return agent.Launch{}, fmt.Errorf("%w: the command holds a NUL", agent.ErrMissing)
 	}
-	w := firstWord(r.Line)
+	w := shell.First(r.Line)
 	switch {
-	case w.kind == plain && w.tilde && r.Home == "", w.kind == doubtful:
+	case w.Kind == shell.Plain && w.Tilde && r.Home == "", w.Kind == shell.Doubtful:
 		return launch(r.Line), nil
-	case strings.ContainsRune(w.text, '/'):
+	case strings.ContainsRune(w.Text, '/'):
 		return r.file(ctx, w, dir, level)
-	case w.kind == plain && r.Path != "" && !builtin(w.text):
-		return launch(r.Line), r.lookUp(w.text, dir)
+	case w.Kind == shell.Plain && r.Path != "" && !shell.Builtin(w.Text):
+		return launch(r.Line), r.lookUp(w.Text, dir)
 	}
 	return launch(r.Line), nil
 }
@@ -75,9 +76,9 @@ func launch(line string) agent.Launch {
 }
 
 // file prepares a line whose first word is a path.
-func (r *Runtime) file(ctx context.Context, w word, dir string, level sandbox.Level) (agent.Launch, error) {
-	path := w.text
-	if w.tilde {
+func (r *Runtime) file(ctx context.Context, w shell.Word, dir string, level sandbox.Level) (agent.Launch, error) {
+	path := w.Text
+	if w.Tilde {
 		path = filepath.Join(r.Home, strings.TrimPrefix(path, "~"))
 	}
 	if !filepath.IsAbs(path) {
@@ -85,37 +86,37 @@ func (r *Runtime) file(ctx context.Context, w word, dir string, level sandbox.Le
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return agent.Launch{}, fmt.Errorf("agent %q: %w", w.text, err)
+		return agent.Launch{}, fmt.Errorf("agent %q: %w", w.Text, err)
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return agent.Launch{}, missing(w.text, path, err)
+		return agent.Launch{}, missing(w.Text, path, err)
 	}
-	if err := runnable(w.text, real); err != nil {
+	if err := runnable(w.Text, real); err != nil {
 		return agent.Launch{}, err
 	}
 	if ofSystem(real) {
-		if w.text == path {
+		if w.Text == path {
 			return launch(r.Line), nil
 		}
-		return launch(w.replace(r.Line, path)), nil
+		return launch(replace(r.Line, w, path)), nil
 	}
 	digest, err := digestOf(ctx, real)
 	if err != nil {
 		return agent.Launch{}, err
 	}
 	if level == sandbox.None {
-		l := launch(w.replace(r.Line, path))
+		l := launch(replace(r.Line, w, path))
 		l.Digest = digest
 		return l, nil
 	}
 	if level == sandbox.Landlock { // it stays where it is, and has to be shown there
-		l := launch(w.replace(r.Line, path))
+		l := launch(replace(r.Line, w, path))
 		l.Mounts, l.Digest = []sandbox.Mount{{Source: real, Target: real}}, digest
 		return l, nil
 	}
 	inside := Inside + "/" + filepath.Base(path)
-	l := launch(w.replace(r.Line, inside))
+	l := launch(replace(r.Line, w, inside))
 	l.Mounts = []sandbox.Mount{{Source: real, Target: inside}}
 	l.Digest = digest
 	return l, nil
@@ -206,6 +207,11 @@ func (r *Runtime) lookUp(name, dir string) error {
 		hint = fmt.Sprintf("; for the file in %q type ./%s", dir, name)
 	}
 	return fmt.Errorf("%w: no program %q in PATH (%s)%s", agent.ErrMissing, name, r.Path, hint)
+}
+
+// replace returns the line with its first word replaced by a quoted path.
+func replace(line string, w shell.Word, path string) string {
+	return line[:w.Start] + quote(path) + line[w.End:]
 }
 
 // quote makes one word of a shell line of any text.

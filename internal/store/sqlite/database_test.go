@@ -281,16 +281,6 @@ func TestOddPath(t *testing.T) {
 	}
 }
 
-func TestSystemClock(t *testing.T) {
-	t.Parallel()
-	c, err := sqlite.SystemClock()
-	must(t, err)
-	a, b := c.Now(), c.Now()
-	if a <= 0 || b < a || len(c.Boot()) != 36 || c.Wall().IsZero() {
-		t.Errorf("%v, %v, %q, %v", a, b, c.Boot(), c.Wall())
-	}
-}
-
 // TestCheck finds damage that came after the opening.
 func TestCheck(t *testing.T) {
 	t.Parallel()

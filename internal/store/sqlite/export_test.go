@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"interlock/internal/statedir"
-	"interlock/internal/store"
 )
 
 // The names tests need to damage a state directory on purpose.
@@ -114,5 +113,3 @@ func (s *Store) WriterPragma(name string) (v string, err error) {
 func (s *Store) Submit(ctx context.Context, f func() error) error {
 	return s.submit(ctx, func(*txn) error { return f() })
 }
-
-var _ store.Clock = systemClock{}

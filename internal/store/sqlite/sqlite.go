@@ -21,6 +21,7 @@ import (
 
 	driver "modernc.org/sqlite"
 
+	"interlock/internal/boottime"
 	"interlock/internal/statedir"
 	"interlock/internal/store"
 )
@@ -44,7 +45,7 @@ const readers = 4
 
 // Options adjust Open. The zero value is right outside of tests.
 type Options struct {
-	Clock         store.Clock            // nil: SystemClock
+	Clock         store.Clock            // nil: boottime.New
 	Statfs        statedir.Statfs        // nil: statfs(2)
 	TimeNamespace func() (string, error) // nil: /proc/self/ns/time
 }
@@ -111,8 +112,8 @@ func prepare(dir string, opts *Options) (*Store, error) {
 		opts.TimeNamespace = statedir.TimeNamespace
 	}
 	if opts.Clock == nil {
-		if opts.Clock, err = SystemClock(); err != nil {
-			return nil, err
+		if opts.Clock, err = boottime.New(); err != nil {
+			return nil, fmt.Errorf("%w: %w", store.ErrUnfit, err)
 		}
 	}
 	warning, err := statedir.CheckFilesystem(dir, opts.Statfs)

@@ -1,32 +1,30 @@
-package request
+package policy
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"syscall"
-
-	"interlock/internal/text"
 )
 
-// What a session needs at least, the sandbox's own processes included.
-const (
-	minTasks  = 32
-	minMemory = 64 << 20
-)
+// minMemory is what a session needs at least.
+const minMemory = 64 << 20
 
 // aSize is a number with a unit: a share of the machine's memory, or bytes in powers of 1024.
 var aSize = regexp.MustCompile(`^([0-9]{1,12})(%|(?:([KMGT])(?:iB|i|B)?|B)?)$`)
 
-// memory is what --max-memory says, in bytes; 0: no limit.
-func (o Options) memory() (int64, error) {
-	m := aSize.FindStringSubmatch(o.MaxMemory)
+var errSize = errors.New("a share of the machine's memory as in 75%, or a size as in 8GiB")
+
+// Bytes is what a value of kind Memory stands for on this machine; 0: no limit.
+func Bytes(s string) (int64, error) {
+	m := aSize.FindStringSubmatch(s)
 	if m == nil {
-		return 0, fmt.Errorf("--max-memory %s: a share of the machine's memory as in 75%%, or a size as in 8GiB", text.Quote(o.MaxMemory))
+		return 0, errSize
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("--max-memory %s: %v", text.Quote(o.MaxMemory), err)
+		return 0, errSize
 	}
 	switch m[3] {
 	case "K":
@@ -38,14 +36,13 @@ func (o Options) memory() (int64, error) {
 	case "T":
 		n = min(n, 1<<20) << 40
 	}
-	if m[2] == "%" {
-		if n > 100 {
-			return 0, fmt.Errorf("--max-memory %s: the machine has 100%%", text.Quote(o.MaxMemory))
-		}
+	switch {
+	case m[2] == "%" && n > 100:
+		return 0, errors.New("the machine has 100%")
+	case m[2] == "%":
 		return share(n)
-	}
-	if n != 0 && n < minMemory {
-		return 0, fmt.Errorf("--max-memory %s: at least 64MiB are needed to build anything, or 0 for no limit", text.Quote(o.MaxMemory))
+	case n != 0 && n < minMemory:
+		return 0, errors.New("at least 64MiB are needed to build anything, or 0 for no limit")
 	}
 	return n, nil
 }

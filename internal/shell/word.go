@@ -1,80 +1,78 @@
-package command
+// Package shell reads the first word of a shell line, as far as that can be known without a shell.
+// It never runs anything, and what only a shell can tell it calls Doubtful.
+package shell
 
 import (
 	"slices"
 	"strings"
 )
 
-// wordKind says what is known of the first word of a line.
-type wordKind int
+// Kind says what is known of the first word of a line.
+type Kind int
 
+// The kinds of first words.
 const (
-	doubtful wordKind = iota // only the shell can tell; the line stays as it is
-	plain                    // a word as it stands
-	quoted                   // a word of which a part is quoted: never syntax, never an alias
+	Doubtful Kind = iota // only the shell can tell
+	Plain                // a word as it stands
+	Quoted               // a word of which a part is quoted: never syntax, never an alias
 )
 
-// word is the first word of a shell line, with its quotes taken off.
-type word struct {
-	kind       wordKind
-	text       string
-	start, end int  // in the line
-	tilde      bool // begins with an unquoted "~/"
-}
-
-// replace returns the line with this word replaced by a quoted path.
-func (w word) replace(line, path string) string {
-	return line[:w.start] + quote(path) + line[w.end:]
+// Word is the first word of a shell line, with its quotes taken off.
+type Word struct {
+	Kind       Kind
+	Text       string
+	Start, End int  // in the line
+	Tilde      bool // begins with an unquoted "~/"
 }
 
 const blanks = " \t\n"
 
-// firstWord finds the first word of a POSIX shell line (XCU 2.3, token recognition). It is
+// First finds the first word of a POSIX shell line (XCU 2.3, token recognition). It is
 // doubtful where the word needs the shell: expansions, patterns, assignments, redirections,
 // keywords, comments, functions, unbalanced quotes.
-func firstWord(line string) word {
-	w := word{start: len(line) - len(strings.TrimLeft(line, blanks))}
-	end, text, kind := scanWord(line, w.start)
-	if kind == doubtful || end == w.start {
-		return word{}
+func First(line string) Word {
+	w := Word{Start: len(line) - len(strings.TrimLeft(line, blanks))}
+	end, text, kind := scanWord(line, w.Start)
+	if kind == Doubtful || end == w.Start {
+		return Word{}
 	}
-	w.end, w.text, w.kind = end, text, kind
-	raw := line[w.start:w.end]
+	w.End, w.Text, w.Kind = end, text, kind
+	raw := line[w.Start:w.End]
 	if strings.HasPrefix(raw, "~") {
-		if w.tilde = strings.HasPrefix(raw, "~/"); !w.tilde {
-			return word{}
+		if w.Tilde = strings.HasPrefix(raw, "~/"); !w.Tilde {
+			return Word{}
 		}
 	}
-	rest := strings.TrimLeft(line[w.end:], " \t")
+	rest := strings.TrimLeft(line[w.End:], " \t")
 	switch {
-	case strings.HasPrefix(raw, "#"), assignment(raw), kind == plain && keyword(text):
-		return word{}
+	case strings.HasPrefix(raw, "#"), assignment(raw), kind == Plain && keyword(text):
+		return Word{}
 	case strings.HasPrefix(rest, "("): // a function definition
-		return word{}
-	case digits(raw) && w.end < len(line) && strings.ContainsRune("<>", rune(line[w.end])):
-		return word{}
+		return Word{}
+	case digits(raw) && w.End < len(line) && strings.ContainsRune("<>", rune(line[w.End])):
+		return Word{}
 	}
 	return w
 }
 
 // scanWord reads one word from at and takes its quotes off.
-func scanWord(line string, at int) (end int, text string, kind wordKind) {
+func scanWord(line string, at int) (end int, text string, kind Kind) {
 	var b strings.Builder
-	kind = plain
+	kind = Plain
 	for i := at; i < len(line); {
 		c := line[i]
 		switch {
 		case strings.IndexByte(blanks+"|&;<>()", c) >= 0:
 			return i, b.String(), kind
 		case strings.IndexByte("$`*?[{}", c) >= 0:
-			return i, "", doubtful
+			return i, "", Doubtful
 		case c == '\\' || c == '\'' || c == '"':
 			n, s, ok := unquote(line[i:])
 			if !ok {
-				return i, "", doubtful
+				return i, "", Doubtful
 			}
 			b.WriteString(s)
-			kind = quoted
+			kind = Quoted
 			i += n
 		default:
 			b.WriteByte(c)
@@ -137,9 +135,9 @@ func keyword(s string) bool {
 		"select", "then", "until", "while", "time", "[["}, s)
 }
 
-// builtin reports whether /bin/sh runs this word itself (POSIX special and regular built-ins, and
+// Builtin reports whether /bin/sh runs this word itself (POSIX special and regular built-ins, and
 // those of dash and bash).
-func builtin(s string) bool {
+func Builtin(s string) bool {
 	return slices.Contains([]string{".", ":", "[", "alias", "bg", "break", "builtin", "cd", "chdir", "command", "continue",
 		"declare", "dirs", "echo", "enable", "eval", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help",
 		"history", "jobs", "kill", "let", "local", "logout", "popd", "printf", "pushd", "pwd", "read", "readonly", "return",
