@@ -33,6 +33,8 @@ var layers = map[string]layer{
 	"internal/sandbox/cgroup":  {level: 0, may: []string{"golang.org/x/sys"}},
 
 	"internal/failpoint": {level: 0},
+	"internal/testcount": {level: 0},
+	"internal/testdiff":  {level: 0},
 
 	"internal/store": {level: 1, may: []string{"run"}},
 	"internal/forge": {level: 1, may: []string{"run", "git"}},
@@ -45,7 +47,7 @@ var layers = map[string]layer{
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "github.com/google/go-cmp", "pgregory.net/rapid"}},
 	"internal/forgetest": {level: 2, suite: true, may: []string{"forge", "run", "git", "github.com/google/go-cmp"}},
 
-	"internal/check": {level: 3, may: []string{"run", "git", "sandbox"}},
+	"internal/check": {level: 3, may: []string{"run", "git", "sandbox", "testcount", "testdiff"}},
 	"internal/claim": {level: 3, may: []string{"run", "git", "sandbox", "text", "store", "forge"}},
 
 	"internal/engine": {level: 4, may: []string{"run", "git", "sandbox", "scope", "text", "failpoint", "store", "forge", "agent", "check", "claim"}},

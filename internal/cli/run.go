@@ -22,6 +22,7 @@ type runOptions struct {
 	wait         time.Duration
 	attempts     int
 	allowNoTests bool
+	allowFewer   bool
 	allowPaths   []string
 	sandbox      string
 	maxTasks     int64
@@ -80,6 +81,7 @@ func runFlags(c *cobra.Command, o *runOptions) {
 	f.DurationVar(&o.wait, "wait", 0, "how long to wait for an issue that is held")
 	f.IntVar(&o.attempts, "attempts", run.Attempts, "sessions of the agent that may be started")
 	f.BoolVar(&o.allowNoTests, "allow-no-tests", false, "accept checks that run no test")
+	f.BoolVar(&o.allowFewer, "allow-fewer-tests", false, "accept that fewer tests run than at the base; the change says so")
 	f.StringArrayVar(&o.allowPaths, "allow-path", nil, "a protected path that the agent may change (can be given more than once)")
 	f.StringVar(&o.sandbox, "sandbox", string(sandbox.Full), "full: confined; landlock: confined with gaps, which interlock doctor names; none: not confined at all")
 	f.Int64Var(&o.maxTasks, "max-tasks", run.MaxTasks, "processes and threads that a session may have at once (0: any)")

@@ -29,7 +29,7 @@ func (o runOptions) request() (engine.Request, error) {
 		Issue: o.issue, Next: o.next, Base: o.base, Wait: o.wait, Pass: slices.Compact(slices.Sorted(slices.Values(o.env))),
 		Plan: run.Plan{
 			Lane: run.Lane(o.lane), Command: o.command, Checks: o.checks, Attempts: o.attempts,
-			AllowNoTests: o.allowNoTests, AllowPaths: o.allowPaths, Sandbox: o.sandbox,
+			AllowNoTests: o.allowNoTests, AllowFewer: o.allowFewer, AllowPaths: o.allowPaths, Sandbox: o.sandbox,
 			AgentTotal: o.agentTotal, AgentIdle: o.agentIdle, CheckTotal: o.checkTotal,
 			MaxTasks: o.maxTasks, MaxMemory: memory,
 		},

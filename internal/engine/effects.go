@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"interlock/internal/failpoint"
@@ -222,8 +223,26 @@ func changeBody(r run.Run) string {
 	if r.Verdict != nil && r.Verdict.Tests != nil {
 		tests = fmt.Sprintf("%d tests ran", *r.Verdict.Tests)
 	}
-	return fmt.Sprintf("Closes #%d\n\nVerified at %s on %s at %s: the checks passed, %s.\nRun %s, attempt %d, sandbox %s.\n",
-		r.Issue, r.Head.Hash, r.Base.Branch, r.Base.Commit.Hash, tests, r.ID, r.Attempt, r.Sandbox)
+	return fmt.Sprintf("Closes #%d\n\nVerified at %s on %s at %s: the checks passed, %s.\nRun %s, attempt %d, sandbox %s.\n%s",
+		r.Issue, r.Head.Hash, r.Base.Branch, r.Base.Commit.Hash, tests, r.ID, r.Attempt, r.Sandbox, warnings(r))
+}
+
+// warnings is what the verdict names for the reviewer, as a list. What others chose in it is quoted.
+func warnings(r run.Run) string {
+	if r.Verdict == nil || len(r.Verdict.Warnings) == 0 {
+		return ""
+	}
+	const most = 20
+	var b strings.Builder
+	b.WriteString("\nLook at these (found by patterns, so there may be more, or less in it than it seems):\n\n")
+	for i, w := range r.Verdict.Warnings {
+		if i == most {
+			fmt.Fprintf(&b, "- and %d more: `interlock show %s`\n", len(r.Verdict.Warnings)-most, r.ID)
+			break
+		}
+		fmt.Fprintf(&b, "- %s\n", w)
+	}
+	return b.String()
 }
 
 func (e *Engine) doHandoff(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
