@@ -144,6 +144,20 @@ func TestBaseIsTriedAgain(t *testing.T) {
 	demand("damaged", 2)
 }
 
+// TestGigabyte: a check that prints a gigabyte ends, and its verdict says what was not kept.
+func TestGigabyte(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	v := f.verify(t, f.request(sandbox.None, "yes | head -c 1073741824; echo '=== 3 passed in 0.10s ==='"))
+	c := v.Commands[0]
+	if !v.Passed || c.Tests != nil || len(c.Output) > check.OutputBytes+300 || !strings.Contains(c.Output, "bytes of output came after the limit of the log and were not kept") {
+		t.Errorf("verdict %+v", v)
+	}
+	if info, err := os.Stat(filepath.Join(f.base, "log")); err != nil || info.Size() > run.LogBytes+1<<10 {
+		t.Errorf("log: %v, %v", info, err)
+	}
+}
+
 const oneCase = `<testsuite><testcase name="NAME"/></testsuite>`
 
 // TestReportsAreRead: only what the check itself wrote counts, wherever it lies, and nothing that is no

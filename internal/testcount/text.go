@@ -1,9 +1,11 @@
 package testcount
 
 import (
+	"bytes"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // runner reads the lines of one format. Each line is without its end and without colours.
@@ -19,6 +21,7 @@ type Text struct {
 	tap    *tap
 	marked []runner // those that print marks
 	all    []runner
+	quiet  bool // the last line ended whatever was open, and said nothing
 }
 
 // NewText returns a reader that has seen nothing.
@@ -37,7 +40,16 @@ func (t *Text) Line(line []byte) {
 	if len(line) > maxLine {
 		line = line[:maxLine]
 	}
-	s := strings.TrimRight(string(line), "\r\n")
+	line = bytes.TrimRight(line, "\r\n")
+	if !telling(line) {
+		if t.quiet {
+			return
+		}
+		t.quiet = len(line) > 0
+	} else {
+		t.quiet = false
+	}
+	s := string(line)
 	if strings.IndexByte(s, 0x1b) >= 0 {
 		s = colour.ReplaceAllString(s, "")
 	}
@@ -45,6 +57,17 @@ func (t *Text) Line(line []byte) {
 	for _, r := range t.all {
 		r.line(s)
 	}
+}
+
+// telling reports whether a line may be one of a runner: each of theirs has one of these characters.
+// It keeps a flood of other lines cheap: of many in a row only the first is looked at.
+func telling(line []byte) bool {
+	for _, b := range line {
+		if b >= utf8.RuneSelf || b >= '0' && b <= '9' || strings.IndexByte("\x1b.-=:OFNPEk", b) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Tallies is what was said, one for each format that was seen.
