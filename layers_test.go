@@ -41,6 +41,8 @@ var layers = map[string]layer{
 	"internal/shell":     {level: 0},
 	"internal/detect":    {level: 0},
 	"internal/covered":   {level: 0, suite: true}, // has children of tests counted
+	"internal/testcount": {level: 0},
+	"internal/testdiff":  {level: 0},
 
 	"internal/store":     {level: 1, may: []string{"run"}},
 	"internal/forge":     {level: 1, may: []string{"run", "git", "failpoint"}},
@@ -62,7 +64,7 @@ var layers = map[string]layer{
 
 	"internal/lineartest": {level: 2, suite: true, may: []string{"golang.org/x/sys", "github.com/anishathalye/porcupine"}},
 
-	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox", "toolchain"}},
+	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "testcount", "testdiff"}},
 	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 

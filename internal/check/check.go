@@ -35,13 +35,14 @@ type Request struct {
 	Head         run.Commit
 	Base         string // hash, recorded with the verdict
 	Commands     []string
-	AllowNoTests bool          // a `go test` that runs no test may pass
+	AllowNoTests bool          // a check that counts tests and runs none may pass
 	Total        time.Duration // per command; 0 is run.CheckTotal
 	MaxTasks     int64         // processes and threads of a command at once; 0: any
 	MaxMemory    int64         // bytes of a command; 0: any
 	Room         string        // absolute; a directory that is not there or empty, and is removed
 	Log          string        // absolute; file the whole output is appended to, 0600
 	Env          []string      // the operator's environment, of which little is passed on
+	Compare      *Compare      // nil: nothing is compared with the base
 
 	// OnSession is called with what proves a session's end, before it starts: save it. OnEnd is
 	// called when its end is confirmed. An error of either ends the checks.
@@ -139,9 +140,16 @@ func (req *Request) verify(ctx context.Context) (run.Verdict, error) {
 		}
 		at := fmt.Sprintf("check %d of %d", i+1, len(req.Commands))
 		req.Progress(fmt.Sprintf("%s: %s", at, oneLine(line)))
-		c, err := req.inRoom(ctx, i+1, fmt.Sprintf("%s-%d", name, i+1), line)
+		session := fmt.Sprintf("%s-%d", name, i+1)
+		c, tests, err := req.inRoom(ctx, i+1, session, line, "")
+		if err == nil {
+			err = req.compare(ctx, at, session, line, i+1, &c, &tests)
+		}
 		if err != nil {
 			return run.Verdict{}, fmt.Errorf("%s (%s): %w", at, oneLine(line), err)
+		}
+		for _, note := range tests.notes {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("%s (`%s`): %s", at, oneLine(line), note))
 		}
 		v.Commands = append(v.Commands, c)
 		if c.Tests != nil {
@@ -157,20 +165,26 @@ func (req *Request) verify(ctx context.Context) (run.Verdict, error) {
 		}
 		req.Progress(at + ": " + outcome(c))
 	}
+	seen, err := req.look(ctx)
+	if err != nil {
+		return run.Verdict{}, err
+	}
+	v.Warnings = append(v.Warnings, seen...)
 	return v, nil
 }
 
-// inRoom runs one command in a fresh checkout, and removes it.
-func (req *Request) inRoom(ctx context.Context, number int, session, line string) (run.Command, error) {
+// inRoom runs one command in a fresh checkout, and removes it. remark is added to its line in the
+// log.
+func (req *Request) inRoom(ctx context.Context, number int, session, line, remark string) (run.Command, counted, error) {
 	room, err := sandbox.NewRoom(filepath.Join(req.Room, strconv.Itoa(number)))
 	if err != nil {
-		return run.Command{}, err
+		return run.Command{}, counted{}, err
 	}
 	defer req.tidy(room.Root)
 	if err := req.checkOut(ctx, room); err != nil {
-		return run.Command{}, err
+		return run.Command{}, counted{}, err
 	}
-	return req.command(ctx, req.policy(ctx, room), session, line)
+	return req.command(ctx, req.policy(ctx, room), session, line, remark)
 }
 
 func outcome(c run.Command) string {

@@ -13,16 +13,17 @@ import (
 	"interlock/internal/toolchain"
 )
 
-// command runs one check in a session of its own.
-func (req *Request) command(ctx context.Context, policy sandbox.Policy, session, line string) (run.Command, error) {
+// command runs one check in a session of its own and counts its tests.
+func (req *Request) command(ctx context.Context, policy sandbox.Policy, session, line, remark string) (run.Command, counted, error) {
 	if err := context.Cause(ctx); err != nil {
-		return run.Command{}, err
+		return run.Command{}, counted{}, err
 	}
-	from, err := begin(req.Log, line)
+	from, err := begin(req.Log, line+remark)
 	if err != nil {
-		return run.Command{}, err
+		return run.Command{}, counted{}, err
 	}
-	shell, counts := withJSON(line)
+	before := reportsIn(policy.Dir)
+	shell, asked := withJSON(line)
 	policy.Argv = []string{"/bin/sh", "-c", shell}
 	spec := sandbox.Spec{
 		Session: session,
@@ -32,22 +33,22 @@ func (req *Request) command(ctx context.Context, policy sandbox.Policy, session,
 	}
 	result, err := req.session(ctx, spec)
 	if err != nil {
-		return run.Command{}, err
+		return run.Command{}, counted{}, err
 	}
 	out, err := readOutput(req.Log, from)
 	if err != nil {
-		return run.Command{}, err
+		return run.Command{}, counted{}, err
 	}
 	c := run.Command{Line: line, Exit: result.Exit, Why: why(result, spec.Limits), Duration: result.Took}
-	if counts {
-		ran, skipped := out.tests()
-		c.Tests = &ran
-		if c.Why == "" && ran == 0 && !req.AllowNoTests {
-			c.Why = noTest(skipped, result.Dropped)
-		}
+	reports, notes := readReports(policy.Dir, before)
+	tests := count(out, asked, reports, notes)
+	tests.dropped = result.Dropped > 0
+	tests.record(&c)
+	if tests.known && c.Why == "" && tests.ran == 0 && !req.AllowNoTests {
+		c.Why = noTest(tests.skipped, result.Dropped)
 	}
 	c.Output = out.text(c.Why != "", result.Dropped)
-	return c, nil
+	return c, tests, nil
 }
 
 // session starts one session and waits until its whole tree is gone.

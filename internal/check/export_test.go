@@ -18,8 +18,8 @@ var (
 func Read(r io.Reader) (ran, skipped int, passed, failed string, err error) {
 	s := newStream()
 	err = s.read(r)
-	ran, skipped = s.tests()
-	return ran, skipped, s.text(false, 0), s.text(true, 0), err
+	t, _ := s.tally()
+	return t.Ran(), t.Skipped, s.text(false, 0), s.text(true, 0), err
 }
 
 // Text is what is kept of a command's output when more of it was dropped.

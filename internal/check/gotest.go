@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"interlock/internal/testcount"
 )
 
 // goTest finds `go test` as two words of a shell line, also after -C, a path or a version of go.
@@ -119,12 +121,13 @@ var actions = []string{"start", "run", "pause", "cont", "pass", "bench", "fail",
 
 // stream reads what `go test -json` printed, with anything else in between.
 type stream struct {
-	ran     map[testKey]bool // each test once, however often it ran
+	ran     map[testKey]bool // each test once, however often it ran; whether it never failed
 	skipped map[testKey]bool
 	all     tail                 // readable text
 	bad     tail                 // the same without what passed
 	held    map[testKey]*holding // text of tests and packages that are not decided yet
 	order   int
+	printed *testcount.Text // what other runners printed
 }
 
 type testKey struct{ pkg, test string }
@@ -135,7 +138,7 @@ type holding struct {
 }
 
 func newStream() *stream {
-	return &stream{ran: map[testKey]bool{}, skipped: map[testKey]bool{}, held: map[testKey]*holding{}}
+	return &stream{ran: map[testKey]bool{}, skipped: map[testKey]bool{}, held: map[testKey]*holding{}, printed: testcount.NewText()}
 }
 
 // lineBytes is how much of one line is read as an event; the rest of a longer line is text.
@@ -165,15 +168,26 @@ func (s *stream) read(r io.Reader) error {
 	}
 }
 
-// line takes one line. Another program may have written to the same descriptor without ending
-// its line, so that an event begins in the middle.
+// line takes one line.
 func (s *stream) line(line []byte) {
+	e, before, ok := eventIn(line)
+	if len(before) > 0 {
+		s.printed.Line(before)
+		s.print(before)
+	}
+	if ok {
+		s.event(e)
+	}
+}
+
+// eventIn finds the event of a line, and what stands before it: another program may have written to
+// the same descriptor without ending its line, so that an event begins in the middle. Without an
+// event all of the line stands before it.
+func eventIn(line []byte) (e event, before []byte, ok bool) {
 	at := bytes.IndexByte(line, '{')
 	for at >= 0 {
 		if e, ok := decode(line[at:]); ok {
-			s.print(line[:at])
-			s.event(e)
-			return
+			return e, line[:at], true
 		}
 		next := bytes.Index(line[at+1:], []byte(`{"`))
 		if next < 0 {
@@ -185,7 +199,7 @@ func (s *stream) line(line []byte) {
 			break
 		}
 	}
-	s.print(line)
+	return event{}, line, false
 }
 
 func decode(line []byte) (event, bool) {
@@ -207,7 +221,7 @@ func (s *stream) event(e event) {
 		s.print([]byte(e.Output))
 	case "pass":
 		s.decide(key, true)
-		if e.Test != "" {
+		if before, ran := s.ran[key]; e.Test != "" && (before || !ran) {
 			s.ran[key] = true
 		}
 	case "skip":
@@ -217,7 +231,7 @@ func (s *stream) event(e event) {
 		}
 	case "fail":
 		if e.Test != "" {
-			s.ran[key] = true
+			s.ran[key] = false
 		} else {
 			s.undecided(e.Package)
 		}
@@ -281,14 +295,23 @@ func (s *stream) print(text []byte) {
 	s.bad.write(text)
 }
 
-// tests returns how many tests ran, and how many were only skipped.
-func (s *stream) tests() (ran, skipped int) {
+// tally returns what go's events say of tests, and whether there was one about a test.
+func (s *stream) tally() (testcount.Tally, bool) {
+	t := testcount.Tally{Source: "go test", Names: map[string]int{}}
+	for k, passed := range s.ran {
+		if passed {
+			t.Passed++
+		} else {
+			t.Failed++
+		}
+		t.Names[strings.TrimSpace(k.pkg+" "+k.test)]++
+	}
 	for k := range s.skipped {
-		if !s.ran[k] {
-			skipped++
+		if _, ran := s.ran[k]; !ran {
+			t.Skipped++
 		}
 	}
-	return len(s.ran), skipped
+	return t, len(s.ran)+len(s.skipped) > 0
 }
 
 // text is what a verdict keeps of the output: of a failed command what failed, if that can be

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"interlock/internal/check"
 	"interlock/internal/run"
 	"interlock/internal/store"
 	"interlock/internal/text"
@@ -18,13 +19,14 @@ import (
 
 func (a *app) logsCommand() *cobra.Command {
 	var repo string
-	var check, raw bool
+	var checks, raw bool
 	var attempt int
 	c := a.command(cobra.Command{
 		Use:   "logs RUN|ISSUE",
 		Short: "print what the agent, or the checks, of a run printed",
 		Long: `logs prints the log of the newest session of a run. What an agent prints is not to be trusted:
-characters that could do something to a terminal are shown as escapes.`,
+characters that could do something to a terminal are shown as escapes. What go test reported as JSON
+is shown as go test -v prints it. --raw prints the bytes that were kept, JSON and all.`,
 		Example: "  interlock logs 1\n  interlock logs 1 --check\n  interlock logs 1 --attempt 2 --raw > agent.log",
 		Args:    one("run or issue", "interlock logs 1"),
 	}, func(ctx context.Context, args []string) error {
@@ -44,23 +46,23 @@ characters that could do something to a terminal are shown as escapes.`,
 		if err != nil {
 			return err
 		}
-		session, err := pickSession(r, h.Sessions, check, attempt)
+		session, err := pickSession(r, h.Sessions, checks, attempt)
 		if err != nil {
 			return err
 		}
-		return a.copyLog(session.Log, raw)
+		return a.copyLog(session, raw)
 	})
 	repoFlag(c, &repo)
-	c.Flags().BoolVar(&check, "check", false, "what the checks printed, instead of the agent")
+	c.Flags().BoolVar(&checks, "check", false, "what the checks printed, instead of the agent")
 	c.Flags().IntVar(&attempt, "attempt", 0, "the session of this attempt (default the newest)")
 	c.Flags().BoolVar(&raw, "raw", false, "print the bytes as they are (not to a terminal)")
 	return c
 }
 
 // pickSession returns the newest session that was asked for.
-func pickSession(r run.Run, all []store.Session, check bool, attempt int) (store.Session, error) {
+func pickSession(r run.Run, all []store.Session, checks bool, attempt int) (store.Session, error) {
 	kind := "agent"
-	if check {
+	if checks {
 		kind = "check"
 	}
 	for _, s := range slices.Backward(all) {
@@ -75,7 +77,8 @@ func pickSession(r run.Run, all []store.Session, check bool, attempt int) (store
 	return store.Session{}, &refusal{run.ExitRefused, what, nothingChanged, "interlock show " + text.Quote(r.ID)}
 }
 
-func (a *app) copyLog(name string, raw bool) error {
+func (a *app) copyLog(s store.Session, raw bool) error {
+	name := s.Log
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &refusal{run.ExitRefused, "the log " + name + " is not there (any more)", nothingChanged, "interlock runs"}
@@ -89,6 +92,11 @@ func (a *app) copyLog(name string, raw bool) error {
 		return err
 	}
 	w := &text.Writer{To: a.env.Stdout}
+	if s.Kind == "check" {
+		r := &check.Readable{To: w}
+		_, err = io.Copy(r, f)
+		return errors.Join(err, r.Close(), w.Close())
+	}
 	if _, err := io.Copy(w, f); err != nil {
 		return err
 	}

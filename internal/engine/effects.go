@@ -197,7 +197,7 @@ func (e *Engine) doPropose(ctx context.Context, r run.Run, f run.Effect) (run.Ev
 		return ev, err
 	}
 	_, err = e.Forge.Propose(ctx, forge.Change{
-		Issue: r.Issue, Title: r.Task.Title, Body: changeBody(r), Head: r.Branch,
+		Issue: r.Issue, Title: r.Task.Title, Body: r.ChangeText(), Head: r.Branch,
 		HeadAt: r.Head.Hash, Base: r.Base.Branch, BaseAt: r.Base.Commit.Hash, Author: e.Login, Marker: r.ID,
 	})
 	if err != nil && !errors.Is(err, forge.ErrExists) {
@@ -222,15 +222,6 @@ func (e *Engine) proposedAs(r run.Run, f run.Effect, c forge.Change, found bool)
 	}
 	e.say(r, "proposed", "change %d: %s", c.Number, r.Task.Title)
 	return run.Settled{Key: f.Key, Change: c.Number, Found: found}, nil
-}
-
-func changeBody(r run.Run) string {
-	tests := "tests were not counted"
-	if r.Verdict != nil && r.Verdict.Tests != nil {
-		tests = fmt.Sprintf("%d tests ran", *r.Verdict.Tests)
-	}
-	return fmt.Sprintf("Closes #%d\n\nVerified at %s on %s at %s: the checks passed, %s.\nRun %s, attempt %d, sandbox %s.\n",
-		r.Issue, r.Head.Hash, r.Base.Branch, r.Base.Commit.Hash, tests, r.ID, r.Attempt, r.Sandbox)
 }
 
 func (e *Engine) doHandoff(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {

@@ -31,7 +31,8 @@ func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
 	if ev != nil {
 		return h.Apply(r, ev)
 	}
-	h.Within(time.Duration(len(r.Plan.Checks))*(r.Plan.CheckTotal+run.AgentStartup) + run.GitTotal)
+	// A check that counts tests may have to run at the base too.
+	h.Within(2*time.Duration(len(r.Plan.Checks))*(r.Plan.CheckTotal+run.AgentStartup) + 2*run.GitTotal)
 	e.say(r, "verifying", "%s at %.12s", strings.Join(r.Plan.Checks, " && "), r.Head.Hash)
 	var v run.Verdict
 	err = e.whileHeld(h, &r, func() (err error) {
@@ -67,10 +68,14 @@ func verdictLine(v run.Verdict) string {
 	if !v.Passed {
 		return "the checks failed: " + v.Why
 	}
-	if v.Tests == nil {
-		return "the checks passed; their tests are not counted"
+	text := "the checks passed; their tests are not counted"
+	if v.Tests != nil {
+		text = fmt.Sprintf("the checks passed: %d tests ran", *v.Tests)
 	}
-	return fmt.Sprintf("the checks passed: %d tests ran", *v.Tests)
+	if n := len(v.Warnings); n > 0 {
+		text += fmt.Sprintf("; warnings for the reviewer: %d", n)
+	}
+	return text
 }
 
 func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
@@ -96,6 +101,7 @@ func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
 		Repo: e.repo, Facts: e.Facts, Level: sandbox.Level(r.Plan.Sandbox), Network: "host",
 		Head: r.Head, Base: r.Base.Commit.Hash, Commands: r.Plan.Checks, AllowNoTests: r.Plan.AllowNoTests,
 		Total: r.Plan.CheckTotal, MaxTasks: r.Plan.MaxTasks, MaxMemory: r.Plan.MaxMemory, Room: dir, Log: log, Env: e.Env,
+		Compare:   &check.Compare{Dir: filepath.Join(e.State, "counts"), Run: r.ID, AllowFewer: r.Plan.AllowFewer},
 		OnSession: func(id sandbox.Identity) error { return session(id, false) },
 		OnEnd:     func(id sandbox.Identity) error { return session(id, true) },
 		Progress:  func(line string) { e.say(r, "check", "%s", line) },

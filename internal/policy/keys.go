@@ -50,6 +50,11 @@ var keys = []*Key{
 		apply: func(p *run.Plan, v any) error { p.AllowNoTests = v.(bool); return nil },
 	},
 	{
+		Name: "allow-fewer-tests", Flag: "allow-fewer-tests", Kind: Switch, Right: Both, Default: "false",
+		Short: "accept that fewer tests run than at the base; the change says so",
+		apply: func(p *run.Plan, v any) error { p.AllowFewer = v.(bool); return nil },
+	},
+	{
 		Name: "agent.command", Flag: "command", Kind: Line, Right: Confined, Example: "my-agent --task -",
 		Else:  needed,
 		Short: "the agent: a shell line",

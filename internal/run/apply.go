@@ -148,10 +148,12 @@ func (r *Run) reconfigured(e Reconfigured) error {
 	if r.pending(EffectPush) == nil {
 		// What is delivered already was verified by the old checks and goes the old lane's way.
 		e.Plan.Lane, e.Plan.Checks, e.Plan.AllowNoTests = r.Plan.Lane, r.Plan.Checks, r.Plan.AllowNoTests
+		e.Plan.AllowFewer = r.Plan.AllowFewer
 		r.Plan = e.Plan
 		return nil
 	}
 	same := slices.Equal(e.Plan.Checks, r.Plan.Checks) && e.Plan.AllowNoTests == r.Plan.AllowNoTests &&
+		e.Plan.AllowFewer == r.Plan.AllowFewer &&
 		e.Plan.Lane == r.Plan.Lane && e.Plan.Sandbox == r.Plan.Sandbox
 	r.Plan = e.Plan
 	// A verdict of other checks says nothing, and another lane has other effects.

@@ -107,6 +107,7 @@ type Plan struct {
 	Checks        []string      `json:"checks"`
 	Attempts      int           `json:"attempts"` // sessions that may be started
 	AllowNoTests  bool          `json:"allow_no_tests,omitempty"`
+	AllowFewer    bool          `json:"allow_fewer_tests,omitempty"`
 	AllowPaths    []string      `json:"allow_paths,omitempty"` // protected paths this run may touch
 	Sandbox       string        `json:"sandbox"`               // level asked for
 	AgentTotal    time.Duration `json:"agent_total"`
@@ -122,12 +123,24 @@ type Plan struct {
 
 // Command is one check as it ran.
 type Command struct {
-	Line     string        `json:"line"`
-	Exit     int           `json:"exit"`             // -1: ended by a signal or a limit
-	Tests    *int          `json:"tests,omitempty"`  // tests that ran; nil: not counted
-	Why      string        `json:"why,omitempty"`    // why it failed
-	Output   string        `json:"output,omitempty"` // the tail, capped
-	Duration time.Duration `json:"duration"`
+	Line   string  `json:"line"`
+	Exit   int     `json:"exit"`             // -1: ended by a signal or a limit
+	Tests  *int    `json:"tests,omitempty"`  // tests that ran; nil: not counted
+	Counts []Count `json:"counts,omitempty"` // what each source said of them
+	// BaseTests is how many ran at the base; nil: not compared, or not counted there.
+	BaseTests *int          `json:"base_tests,omitempty"`
+	Why       string        `json:"why,omitempty"`    // why it failed
+	Output    string        `json:"output,omitempty"` // the tail, capped
+	Duration  time.Duration `json:"duration"`
+}
+
+// Count is what one source said of the tests of a check. The code that is checked can print and
+// write what it likes, so it is no proof.
+type Count struct {
+	Source  string `json:"source"` // a test runner, or a format
+	Passed  int    `json:"passed"`
+	Failed  int    `json:"failed"`
+	Skipped int    `json:"skipped"`
 }
 
 // Verdict is what the checks said of one exact commit.
@@ -139,6 +152,9 @@ type Verdict struct {
 	Commands []Command `json:"commands"`
 	Why      string    `json:"why,omitempty"`
 	Sandbox  string    `json:"sandbox"`
+	// Warnings name what a reviewer should look at: tests that are gone or weaker, as far as that
+	// can be seen, and counts that cannot be relied on. They refuse nothing.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Run is the durable execution of one issue.

@@ -27,5 +27,11 @@ func (v Verdict) Findings() string {
 			fmt.Fprintf(&b, "\n%s\n", c.Output)
 		}
 	}
+	if len(v.Warnings) > 0 {
+		b.WriteString("\nSeen when the tests were compared with those of the base:\n")
+		for _, w := range v.Warnings {
+			fmt.Fprintf(&b, "- %s\n", w)
+		}
+	}
 	return strings.TrimSpace(b.String())
 }

@@ -42,10 +42,19 @@ func Verdict(v run.Verdict) string {
 		if c.Tests != nil {
 			fmt.Fprintf(&b, ", %d tests", *c.Tests)
 		}
+		if c.BaseTests != nil {
+			fmt.Fprintf(&b, " (%d at the base)", *c.BaseTests)
+		}
 		fmt.Fprintf(&b, ", %.1fs\n", c.Duration.Seconds())
 		if c.Why != "" {
 			fmt.Fprintf(&b, "    %s\n", text.Line(c.Why))
 		}
+		for _, n := range c.Counts {
+			fmt.Fprintf(&b, "    %s: %d passed, %d failed, %d skipped\n", text.Line(n.Source), n.Passed, n.Failed, n.Skipped)
+		}
+	}
+	for _, w := range v.Warnings {
+		fmt.Fprintf(&b, "  look at: %s\n", text.Line(w))
 	}
 	return b.String()
 }
@@ -139,6 +148,8 @@ type Result struct {
 type Checks struct {
 	Passed bool `json:"passed"`
 	Tests  *int `json:"tests"` // null when no check counts its tests
+	// Warnings name what the change does to tests, and what the counts do not say.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // ResultOf returns how a run rests.
@@ -149,7 +160,7 @@ func ResultOf(r run.Run) Result {
 		Attempts: r.Attempt, Reason: r.Reason, Next: Next(r)[0], Exit: restCode(r), Warnings: r.Warnings,
 	}
 	if r.Verdict != nil {
-		res.Checks = &Checks{r.Verdict.Passed, r.Verdict.Tests}
+		res.Checks = &Checks{r.Verdict.Passed, r.Verdict.Tests, r.Verdict.Warnings}
 	}
 	return res
 }
