@@ -21,8 +21,8 @@ import (
 )
 
 // Compare asks that no fewer tests run than at the base, and that what the change does to tests is
-// named. A check that counts tests is run at the base too, confined in the same way; what it counted
-// is kept, so that this happens once for a base.
+// named. A check that counts tests is run at the base too, confined in the same way; what it counted,
+// and the home that it left, with its caches, are kept, so that this happens once for a base.
 type Compare struct {
 	Dir        string // absolute; where the counts are kept
 	Run        string // a base that did not pass is tried again by another run
@@ -40,6 +40,8 @@ type atBase struct {
 	Known   bool              `json:"known"`
 	Ran     int               `json:"ran"`
 	Tallies []testcount.Tally `json:"tallies"`
+
+	hash string // of the commit, not kept: any with the tree will do
 }
 
 const (
@@ -58,9 +60,12 @@ func (req *Request) compare(ctx context.Context, at, session, line string, numbe
 	if c.Why != "" || req.Compare == nil || !now.known && !aRunner.MatchString(line) {
 		return nil
 	}
-	base, err := req.atBase(ctx, at, session, line, number)
+	base, err := req.baseOf(ctx, line)
+	if err == nil {
+		base, err = req.atBase(ctx, at, session, base, number)
+	}
 	if err != nil {
-		return fmt.Errorf("at the base, to compare the tests: %w", err)
+		return atTheBase(err)
 	}
 	fewer, missing := base.fewer(*now)
 	if base.Known {
@@ -136,21 +141,33 @@ func listMissing(names []string) string {
 	return text
 }
 
-// atBase returns what a check counts at the base: as it is kept, or by running it there.
-func (req *Request) atBase(ctx context.Context, at, session, line string, number int) (atBase, error) {
+func atTheBase(err error) error { return fmt.Errorf("at the base, to compare the tests: %w", err) }
+
+// countsTests reports whether a line is known to count tests before it has run.
+func countsTests(line string) bool {
+	_, asked := withJSON(line)
+	return asked || aRunner.MatchString(line)
+}
+
+// baseOf names a check at the base of the request.
+func (req *Request) baseOf(ctx context.Context, line string) (atBase, error) {
 	commit, err := req.Repo.Resolve(ctx, req.Base)
-	if err != nil {
-		return atBase{}, err
-	}
-	b := atBase{Version: baseVersion, Tree: commit.Tree, Line: line, Run: req.Compare.Run}
+	return atBase{Version: baseVersion, Tree: commit.Tree, Line: line, Run: req.Compare.Run, hash: commit.Hash}, err
+}
+
+// atBase returns what a check counts at the base: as it is kept, or by running it there.
+func (req *Request) atBase(ctx context.Context, at, session string, b atBase, number int) (atBase, error) {
 	file := req.baseFile(b)
 	if kept, ok := readBase(file); ok && kept.is(b) {
 		return kept, nil
 	}
-	req.Progress(fmt.Sprintf("%s: now at the base %.12s, to compare the tests; what it counts is kept for later", at, commit.Hash))
+	req.Progress(fmt.Sprintf("%s: now at the base %.12s, to compare the tests; what it counts is kept for later", at, b.hash))
 	there := *req
-	there.Head, there.Compare = run.Commit{Hash: commit.Hash, Tree: commit.Tree}, nil
-	c, tests, err := there.inRoom(ctx, len(req.Commands)+number, session+"-base", line, fmt.Sprintf(" # at the base %.12s, to compare the tests", commit.Hash))
+	there.Head, there.Compare = run.Commit{Hash: b.hash, Tree: b.Tree}, nil
+	c, tests, err := there.inRoom(ctx, place{
+		number: len(req.Commands) + number, session: session + "-base", line: b.Line,
+		remark: fmt.Sprintf(" # at the base %.12s, to compare the tests", b.hash), home: req.homeFile(b), keep: true,
+	})
 	if err != nil {
 		return atBase{}, err
 	}
@@ -175,6 +192,11 @@ func (req *Request) baseFile(b atBase) string {
 	}
 	sum := sha256.Sum256(key)
 	return filepath.Join(req.Compare.Dir, hex.EncodeToString(sum[:])+".json")
+}
+
+// homeFile is where the home that the check left at the base is kept.
+func (req *Request) homeFile(b atBase) string {
+	return filepath.Join(req.Compare.Dir, "homes", strings.TrimSuffix(filepath.Base(req.baseFile(b)), ".json"))
 }
 
 func readBase(file string) (b atBase, ok bool) {
@@ -229,7 +251,7 @@ func removeOldest(dir string) error {
 	}
 	age := map[string]fs.FileInfo{}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
+		if info, err := e.Info(); err == nil && !e.IsDir() { // the homes are counted by themselves
 			age[e.Name()] = info
 		}
 	}

@@ -134,7 +134,7 @@ func TestBaseIsTriedAgain(t *testing.T) {
 	demand("the same run", 1)
 	req.Compare.Run = "r2"
 	demand("another run", 2)
-	files, err := filepath.Glob(filepath.Join(req.Compare.Dir, "*"))
+	files, err := filepath.Glob(filepath.Join(req.Compare.Dir, "*.json"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("kept %q, %v", files, err)
 	}

@@ -140,11 +140,7 @@ func (req *Request) verify(ctx context.Context) (run.Verdict, error) {
 		}
 		at := fmt.Sprintf("check %d of %d", i+1, len(req.Commands))
 		req.Progress(fmt.Sprintf("%s: %s", at, oneLine(line)))
-		session := fmt.Sprintf("%s-%d", name, i+1)
-		c, tests, err := req.inRoom(ctx, i+1, session, line, "")
-		if err == nil {
-			err = req.compare(ctx, at, session, line, i+1, &c, &tests)
-		}
+		c, tests, err := req.one(ctx, at, fmt.Sprintf("%s-%d", name, i+1), line, i+1)
 		if err != nil {
 			return run.Verdict{}, fmt.Errorf("%s (%s): %w", at, oneLine(line), err)
 		}
@@ -173,10 +169,40 @@ func (req *Request) verify(ctx context.Context) (run.Verdict, error) {
 	return v, nil
 }
 
-// inRoom runs one command in a fresh checkout, and removes it. remark is added to its line in the
-// log.
-func (req *Request) inRoom(ctx context.Context, number int, session, line, remark string) (run.Command, counted, error) {
-	room, err := sandbox.NewRoom(filepath.Join(req.Room, strconv.Itoa(number)))
+// one runs one command and holds it against the base. Where it is known beforehand that it counts tests
+// the base comes first, so that its home is there for the commit.
+func (req *Request) one(ctx context.Context, at, session, line string, number int) (run.Command, counted, error) {
+	p := place{number: number, session: session, line: line}
+	if req.Compare != nil {
+		base, err := req.baseOf(ctx, line)
+		if err == nil && countsTests(line) {
+			_, err = req.atBase(ctx, at, session, base, number)
+		}
+		if err != nil {
+			return run.Command{}, counted{}, atTheBase(err)
+		}
+		p.home = req.homeFile(base)
+	}
+	c, tests, err := req.inRoom(ctx, p)
+	if err == nil {
+		err = req.compare(ctx, at, session, line, number, &c, &tests)
+	}
+	return c, tests, err
+}
+
+// place is where one command runs.
+type place struct {
+	number  int
+	session string
+	line    string
+	remark  string // added to its line in the log
+	home    string // what its home begins with, "" or not there: nothing
+	keep    bool   // and what it leaves there becomes that
+}
+
+// inRoom runs one command in a fresh checkout, and removes it.
+func (req *Request) inRoom(ctx context.Context, p place) (run.Command, counted, error) {
+	room, err := sandbox.NewRoom(filepath.Join(req.Room, strconv.Itoa(p.number)))
 	if err != nil {
 		return run.Command{}, counted{}, err
 	}
@@ -184,7 +210,16 @@ func (req *Request) inRoom(ctx context.Context, number int, session, line, remar
 	if err := req.checkOut(ctx, room); err != nil {
 		return run.Command{}, counted{}, err
 	}
-	return req.command(ctx, req.policy(ctx, room), session, line, remark)
+	if err := req.warm(ctx, p.home, room); err != nil {
+		return run.Command{}, counted{}, err
+	}
+	c, tests, err := req.command(ctx, req.policy(ctx, room), p.session, p.line, p.remark)
+	if err == nil && p.keep {
+		if err := keepHome(room.Home(), p.home); err != nil {
+			req.Progress(fmt.Sprintf("what it compiled at the base is not kept: %.300s", err.Error()))
+		}
+	}
+	return c, tests, err
 }
 
 func outcome(c run.Command) string {

@@ -136,7 +136,7 @@ func (k *Keeper) Take(ctx context.Context, r run.Run) (run.Claim, error) {
 	if errors.As(err, &held) {
 		return run.Claim{}, &HeldError{Claim: held.Claim, Left: run.ClaimAbandoned}
 	}
-	if err == nil {
+	if err == nil && c.Generation == held.Claim.Generation+1 { // else it was given back meanwhile
 		k.Say(r, "taken over", "the claim of %s of installation %s had not moved for %s; generation %d is ours",
 			held.Claim.Holder, held.Claim.Installation, run.ClaimAbandoned, c.Generation)
 	}
