@@ -10,7 +10,7 @@ import (
 )
 
 // leastPoints is how many points there are at least: one that is lost proves nothing any more.
-const leastPoints = 150
+const leastPoints = 240
 
 // crashAgent commits at once, and leaves one file uncommitted.
 const crashAgent = `#!/bin/sh
