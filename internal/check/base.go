@@ -60,12 +60,9 @@ func (req *Request) compare(ctx context.Context, at, session, line string, numbe
 	if c.Why != "" || req.Compare == nil || !now.known && !aRunner.MatchString(line) {
 		return nil
 	}
-	base, err := req.baseOf(ctx, line)
-	if err == nil {
-		base, err = req.atBase(ctx, at, session, base, number)
-	}
+	base, err := req.counted(ctx, at, session, line, number)
 	if err != nil {
-		return atTheBase(err)
+		return err
 	}
 	fewer, missing := base.fewer(*now)
 	if base.Known {
@@ -141,12 +138,22 @@ func listMissing(names []string) string {
 	return text
 }
 
-func atTheBase(err error) error { return fmt.Errorf("at the base, to compare the tests: %w", err) }
-
 // countsTests reports whether a line is known to count tests before it has run.
 func countsTests(line string) bool {
 	_, asked := withJSON(line)
 	return asked || aRunner.MatchString(line)
+}
+
+// counted is what a check counts at the base.
+func (req *Request) counted(ctx context.Context, at, session, line string, number int) (atBase, error) {
+	base, err := req.baseOf(ctx, line)
+	if err == nil {
+		base, err = req.atBase(ctx, at, session, base, number)
+	}
+	if err != nil {
+		return base, fmt.Errorf("at the base, to compare the tests: %w", err)
+	}
+	return base, nil
 }
 
 // baseOf names a check at the base of the request.

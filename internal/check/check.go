@@ -176,10 +176,10 @@ func (req *Request) one(ctx context.Context, at, session, line string, number in
 	if req.Compare != nil {
 		base, err := req.baseOf(ctx, line)
 		if err == nil && countsTests(line) {
-			_, err = req.atBase(ctx, at, session, base, number)
+			base, err = req.counted(ctx, at, session, line, number)
 		}
 		if err != nil {
-			return run.Command{}, counted{}, atTheBase(err)
+			return run.Command{}, counted{}, err
 		}
 		p.home = req.homeFile(base)
 	}
