@@ -30,9 +30,15 @@ var uncounted = map[string]exception{
 	"internal/sandbox/upload.go execMain":                  {24, beforeExec},
 	"internal/sandbox/upload.go enterConfined":             {14, beforeExec},
 	"internal/sandbox/bwrap.go enterDevices":               {17, beforeExec},
+	"internal/failpoint/on.go Here":                        {4, killed},
+	"internal/failpoint/on.go reached":                     {14, killed},
+	"internal/failpoint/on.go Fault":                       {4, killed},
 }
 
-// beforeExec is the reason that they all have.
+// killed is the other reason.
+const killed = "ends the process by SIGKILL, or is reached in one that is killed later: what it counted is gone with it"
+
+// beforeExec is the reason that most have.
 const beforeExec = "runs between fork and exec: the process becomes another program, and what it counted is gone with it"
 
 // block is a run of statements that are all executed or none.

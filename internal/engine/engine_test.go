@@ -200,6 +200,9 @@ func TestTheWorldMovesMeanwhile(t *testing.T) {
 		"no issue any more while it is claimed": {"claimed", (*site).removeIssue, run.Canceled, run.ExitRefused, "closed or removed while it was being claimed"},
 		"no issue any more before the push":     {"verified", (*site).removeIssue, run.Parked, run.ExitRefused, "closed or removed before its work was published"},
 		"no issue any more after the push":      {"pushed", (*site).removeIssue, run.Parked, run.ExitRefused, "closed or removed before its work was published"},
+		"an issue that is none any more": {"claimed", func(s *site) {
+			s.git("-C", s.repo, "update-ref", strings.Fields(s.refs("refs/interlock/issues/"))[0], "main")
+		}, run.Parked, run.ExitRefused, "the forge refuses the mark"},
 		"no base any more": {"verified", func(s *site) {
 			s.git("-C", s.repo, "checkout", "-q", "-b", "other")
 			s.git("-C", s.repo, "branch", "-D", "main")
