@@ -26,7 +26,7 @@ type attack struct {
 	name, about, script string
 
 	exit   int      // exit N: of `interlock run`, default 0
-	state  string   // state S: of the run, default "in review", "parked" where exit is not 0
+	state  string   // state S: of the run, default "in review", "parked" where exit is not 0; none: there is no run
 	files  []string // file NAME, as git quotes it: all that the change may touch, default "answer"
 	says   []string // says TEXT: all must be in what was printed
 	args   []string // args ...: more for `interlock run`

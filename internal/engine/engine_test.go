@@ -160,8 +160,16 @@ func (s *site) propose(branch string) {
 	}
 }
 
-// removeIssue is what a person, or a mirror push, does to the repository.
-func (s *site) removeIssue() {
+// closeIssue is what a person does who wants no more work on it.
+func (s *site) closeIssue() {
+	s.t.Helper()
+	if _, err := s.forge.CloseIssue(s.t.Context(), 1); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// wipeIssue is what a mirror push does to the repository; what was wiped is put back.
+func (s *site) wipeIssue() {
 	s.t.Helper()
 	for _, ref := range strings.Fields(s.refs("refs/interlock/issues/")) {
 		s.git("-C", s.repo, "update-ref", "-d", ref)
@@ -197,9 +205,12 @@ func TestTheWorldMovesMeanwhile(t *testing.T) {
 			s.commit("by hand")
 			s.propose("by-hand")
 		}, run.Canceled, run.ExitRefused, "was opened while it was being claimed"},
-		"no issue any more while it is claimed": {"claimed", (*site).removeIssue, run.Canceled, run.ExitRefused, "closed or removed while it was being claimed"},
-		"no issue any more before the push":     {"verified", (*site).removeIssue, run.Parked, run.ExitRefused, "closed or removed before its work was published"},
-		"no issue any more after the push":      {"pushed", (*site).removeIssue, run.Parked, run.ExitRefused, "closed or removed before its work was published"},
+		"the issue is closed while it is claimed": {"claimed", (*site).closeIssue, run.Canceled, run.ExitRefused, "closed or removed while it was being claimed"},
+		"the issue is closed before the push":     {"verified", (*site).closeIssue, run.Parked, run.ExitRefused, "closed or removed before its work was published"},
+		"the issue is closed after the push":      {"pushed", (*site).closeIssue, run.Parked, run.ExitRefused, "closed or removed before its work was published"},
+		"the issue is wiped while it is claimed":  {"claimed", (*site).wipeIssue, run.InReview, 0, ""},
+		"the issue is wiped before the push":      {"verified", (*site).wipeIssue, run.InReview, 0, ""},
+		"the issue is wiped after the push":       {"pushed", (*site).wipeIssue, run.InReview, 0, ""},
 		"an issue that is none any more": {"claimed", func(s *site) {
 			s.git("-C", s.repo, "update-ref", strings.Fields(s.refs("refs/interlock/issues/"))[0], "main")
 		}, run.Parked, run.ExitRefused, "the forge refuses the mark"},

@@ -70,7 +70,7 @@ func remoteFailure(err error) error {
 		return err
 	case locked(err) != nil:
 		return locked(err)
-	case strings.Contains(failed.Stderr, "couldn't find remote ref"), strings.Contains(failed.Stderr, "not our ref"):
+	case strings.Contains(failed.Stderr, "couldn't find remote ref"):
 		return fmt.Errorf("%w: %w", ErrNoRef, err)
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, err)
@@ -145,6 +145,10 @@ func (r *Repo) FetchObjects(ctx context.Context, remote string, refs ...string) 
 	_, err = r.Run(ctx, Command{Stdin: []byte(strings.Join(refs, "\n") + "\n"), Args: []string{"fetch", "--quiet", "--no-tags",
 		"--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--no-prune", "--refmap=",
 		"--upload-pack=" + r.git.remoteProgram("upload-pack"), "--stdin", "--", url}})
+	var failed *Error
+	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "not our ref") { // it moved between list and fetch
+		return fmt.Errorf("%w: %w", ErrNoRef, err)
+	}
 	if err != nil {
 		return remoteFailure(err)
 	}
