@@ -4,8 +4,9 @@ TESTFLAGS ?=
 # Of make torture: operations on the store, and on claims, of which each takes some ten processes of git.
 OPS       ?= 1000000
 CLAIMOPS  ?= 10000
+FUZZTIME  ?= 30s
 .DEFAULT_GOAL := help
-.PHONY: help build tools check fmt vet house test cover race resume crash races torture clean
+.PHONY: help build tools check fmt vet house test cover race resume crash races torture fuzz clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -68,6 +69,10 @@ races: ## the races 1,000 times, those of git 100 times, and a repository of 50,
 	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestPushRace|TestWorkspacesBesideFetch' ./internal/git
 	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestClaims/ClaimRace$$' ./internal/forge
 	INTERLOCK_FILES=50000 $(GO) test $(TESTFLAGS) -vet=off -timeout 30m -run TestManyFiles ./internal/cli
+
+fuzz: ## FUZZTIME=30s for each: everything that parses, against what nobody has written
+	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -vet=off -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	  echo "$$p $$f"; $(GO) test -vet=off -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 clean: ## remove what build left
 	rm -rf bin
