@@ -235,6 +235,9 @@ func TestTheWorldMovesMeanwhile(t *testing.T) {
 			if c.exit != 0 {
 				s.refused(err, c.exit, c.says)
 			}
+			if branches := s.refs("refs/heads/interlock/"); c.exit != 0 && c.at != "pushed" && branches != "" {
+				t.Errorf("it was published all the same: %q", branches)
+			}
 			if changes := strings.Fields(s.refs("refs/interlock/changes/")); c.state == run.InReview && len(changes) != 1 {
 				t.Errorf("changes: %q, want one", changes)
 			}
