@@ -6,7 +6,7 @@ OPS       ?= 1000000
 CLAIMOPS  ?= 10000
 FUZZTIME  ?= 30s
 .DEFAULT_GOAL := help
-.PHONY: help build tools check fmt vet house test cover race resume crash races torture fuzz clean
+.PHONY: help build tools check fmt vet house test cover race resume hostile crash races torture fuzz clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -34,9 +34,9 @@ vet: ## go vet, with and without failpoints
 house: ## the rules of the house: layers, budgets, documents
 	$(GO) test $(TESTFLAGS) -vet=off .
 
-test: ## all tests, and which statements they run
+test: ## all tests but make hostile and make crash, and which statements they run
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(GO) test $(TESTFLAGS) -vet=off -cover -coverpkg=./... ./... -args -test.gocoverdir=$(COVERAGE)
+	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -parallel 4 -skip '^TestHostile$$' -cover -coverpkg=./... ./... -args -test.gocoverdir=$(COVERAGE)
 
 cover: ## judge what make test and make resume have covered: every package has a floor
 	@COVERAGE=$(COVERAGE) $(GO) test -vet=off -tags coverage -count=1 -run '^TestCoverage$$' .
@@ -56,6 +56,9 @@ race: ## the store, and a whole run through the engine, under the race detector 
 resume: ## kill the engine at the points of the crash table and resume; stop it where its authority goes
 	@mkdir -p $(COVERAGE)
 	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -run 'TestResume|TestAuthority' -v -cover -coverpkg=./... ./internal/cli -args -test.gocoverdir=$(COVERAGE)
+
+hostile: ## each attack of the corpus, by a hostile agent or a hostile repository (minutes)
+	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -parallel 4 -run '^TestHostile' -v ./internal/cli
 
 crash: ## kill each command before and after each write, and type it again; prints the matrix (minutes)
 	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -timeout 30m -run TestCrash -v ./internal/cli
