@@ -182,12 +182,16 @@ func (s *stream) line(line []byte) {
 
 // eventIn finds the event of a line, and what stands before it: another program may have written to
 // the same descriptor without ending its line, so that an event begins in the middle. Without an
-// event all of the line stands before it.
+// event all of the line stands before it. A line can be made of beginnings of events: of those in the
+// middle only the first few are tried that are no longer than an event can be.
 func eventIn(line []byte) (e event, before []byte, ok bool) {
 	at := bytes.IndexByte(line, '{')
-	for at >= 0 {
-		if e, ok := decode(line[at:]); ok {
-			return e, line[:at], true
+	for tries, first := 0, true; at >= 0 && tries < eventTries; first = false {
+		if first || len(line)-at <= eventBytes {
+			if e, ok := decode(line[at:]); ok {
+				return e, line[:at], true
+			}
+			tries++
 		}
 		next := bytes.Index(line[at+1:], []byte(`{"`))
 		if next < 0 {
@@ -201,6 +205,11 @@ func eventIn(line []byte) (e event, before []byte, ok bool) {
 	}
 	return event{}, line, false
 }
+
+const (
+	eventBytes = 64 << 10 // of an event; go cuts what a test prints at 4 KiB, and each byte takes six at most
+	eventTries = 5
+)
 
 func decode(line []byte) (event, bool) {
 	var e event

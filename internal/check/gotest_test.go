@@ -248,3 +248,14 @@ func FuzzWithJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestManyBeginningsOfEvents: a line made of nothing but beginnings of events costs no more than any
+// other of its length (it once took hours), and an event after ordinary text is still found.
+func TestManyBeginningsOfEvents(t *testing.T) {
+	t.Parallel()
+	flood := strings.Repeat(`{"Action":"","a":`, 4<<20/17)
+	ran, _, _, _, err := check.Read(strings.NewReader(flood + "\n" + flood + ev("pass", "p", "TestA", "") + "x {y} " + ev("pass", "p", "TestB", "")))
+	if err != nil || ran != 1 { // TestA's event is one of too many beginnings
+		t.Errorf("ran %d, %v", ran, err)
+	}
+}
