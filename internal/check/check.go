@@ -55,8 +55,8 @@ type Request struct {
 // Run verifies Request.Head and returns what the checks said of it. A check that fails is a
 // verdict; an error means that nothing can be said: the checks were stopped, the machine is not
 // fit, or the request is wrong (ErrNoChecks, ErrRoom, git.ErrNoCommit). Commands run in their
-// order, each in a room, a checkout and caches of its own: what the commit's code does in one
-// decides nothing of the next. After the first that fails the rest are not run.
+// order, each in a room and a checkout of its own, with caches that at most code of the base has
+// written to: what the commit's code does in one decides nothing of the next. After the first that fails the rest are not run.
 func Run(ctx context.Context, req Request) (v run.Verdict, err error) {
 	if err := req.complete(); err != nil {
 		return run.Verdict{}, fmt.Errorf("check: %w", err)
@@ -214,9 +214,9 @@ func (req *Request) inRoom(ctx context.Context, p place) (run.Command, counted, 
 		return run.Command{}, counted{}, err
 	}
 	c, tests, err := req.command(ctx, req.policy(ctx, room), p.session, p.line, p.remark)
-	if err == nil && p.keep {
-		if err := keepHome(room.Home(), p.home); err != nil {
-			req.Progress(fmt.Sprintf("what it compiled at the base is not kept: %.300s", err.Error()))
+	if err == nil && p.keep && tests.ended {
+		if err := keepHome(ctx, room.Home(), p.home); err != nil {
+			req.Progress(fmt.Sprintf("the home that it left at the base is not kept: %.300s", err.Error()))
 		}
 	}
 	return c, tests, err

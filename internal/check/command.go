@@ -42,7 +42,7 @@ func (req *Request) command(ctx context.Context, policy sandbox.Policy, session,
 	c := run.Command{Line: line, Exit: result.Exit, Why: why(result, spec.Limits), Duration: result.Took}
 	reports, notes := readReports(policy.Dir, before)
 	tests := count(out, asked, reports, notes)
-	tests.dropped = result.Dropped > 0
+	tests.dropped, tests.ended = result.Dropped > 0, result.Why == "exit" && result.Signal == ""
 	tests.record(&c)
 	if tests.known && c.Why == "" && tests.ran == 0 && !req.AllowNoTests {
 		c.Why = noTest(tests.skipped, result.Dropped)
@@ -92,9 +92,9 @@ func notProved(err error) error {
 	return nil
 }
 
-// policy is what a check sees: its own tree, the borrowed objects read-only, the tool chains, and
-// a home and a temporary directory that were empty when the first check began. So its caches are
-// fresh: none that an agent could write is ever read.
+// policy is what a check sees: its own tree, the borrowed objects read-only, the tool chains, an empty
+// temporary directory, and a home that is empty or a copy of what the same check left at the base. So
+// no cache that an agent could write is ever read.
 func (req *Request) policy(ctx context.Context, room sandbox.Room) sandbox.Policy {
 	tools, path := toolchain.Find(ctx, req.Env)
 	return sandbox.Policy{

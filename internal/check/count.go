@@ -24,6 +24,7 @@ type counted struct {
 	skipped int
 	notes   []string
 	dropped bool // output was not kept, so there may have been more
+	ended   bool // by itself, and not by a limit or a signal
 }
 
 // count puts together what a command printed and wrote. asked says that go's events were asked for.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"io"
+	"os"
 	"time"
 
 	"interlock/internal/sandbox"
@@ -32,4 +33,14 @@ func Text(log string, dropped int64) string {
 // Why says how a command failed.
 func Why(r sandbox.Result) string {
 	return why(r, sandbox.Limits{Total: time.Minute, Tasks: 100, Memory: 64 << 20})
+}
+
+// Flatten is what removes what os.RemoveAll cannot.
+func Flatten(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return flatten(root)
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"interlock/internal/sandbox"
@@ -18,11 +20,13 @@ import (
 const (
 	homeBytes = 2 << 30
 	homeFiles = 200_000
+	homeDepth = 64
 	homesMost = 8
 )
 
-// errHomeTooBig: a home has more in it than is worth keeping.
-var errHomeTooBig = errors.New("it is too large to be kept")
+// errNotKept: a home holds what is not worth keeping, or cannot be copied as it is: then a check does
+// better with an empty one.
+var errNotKept = errors.New("a home with such in it is not kept")
 
 // warm begins a room's home as a copy of the one that the same check has left at the base, so that
 // what it compiles and fetches is there already. Only code of the base has ever written to that one,
@@ -50,7 +54,8 @@ func (req *Request) warm(ctx context.Context, kept string, room sandbox.Room) er
 	return os.Mkdir(room.Home(), 0o700)
 }
 
-// copyHome copies directories and regular files; links and all else are left out. It follows no link.
+// copyHome copies a home that is kept. Whoever removes one takes its name away first: what still has
+// the name at the end was whole all the time.
 func copyHome(ctx context.Context, from, to string) error {
 	source, err := os.OpenRoot(from)
 	if err != nil {
@@ -62,31 +67,96 @@ func copyHome(ctx context.Context, from, to string) error {
 		return err
 	}
 	defer target.Close()
-	return fs.WalkDir(source.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = context.Cause(ctx)
-		}
-		switch {
-		case err != nil || name == ".":
-			return err
-		case d.IsDir():
-			return target.Mkdir(name, 0o700)
-		case d.Type().IsRegular():
-			return copyFile(source, target, name)
-		}
-		return nil
-	})
+	if err := (&copying{ctx: ctx}).dir(source, target, 0); err != nil {
+		return err
+	}
+	was, err := source.Stat(".")
+	if err != nil {
+		return err
+	}
+	is, err := os.Lstat(from)
+	if err == nil && !os.SameFile(was, is) {
+		err = fs.ErrNotExist
+	}
+	return err
 }
 
-func copyFile(source, target *os.Root, name string) error {
+// copying walks a home, and copies it where there is a target. It follows no link, and goes from
+// directory to directory, so that no path grows long.
+type copying struct {
+	ctx          context.Context
+	bytes, files int64
+}
+
+func (c *copying) dir(source, target *os.Root, depth int) error {
+	if depth > homeDepth {
+		return fmt.Errorf("%w: directories in directories, more than %d", errNotKept, homeDepth)
+	}
+	f, err := source.Open(".")
+	if err != nil {
+		return err
+	}
+	entries, err := f.ReadDir(-1)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := context.Cause(c.ctx); err != nil {
+			return err
+		}
+		if c.files++; c.files > homeFiles {
+			return fmt.Errorf("%w: more than %d files", errNotKept, homeFiles)
+		}
+		switch {
+		case e.IsDir():
+			err = c.below(source, target, e.Name(), depth)
+		case e.Type().IsRegular():
+			err = c.file(source, target, e.Name())
+		default:
+			err = fmt.Errorf("%w: %q is neither file nor directory", errNotKept, e.Name())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copying) below(source, target *os.Root, name string, depth int) error {
+	from, err := source.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if target == nil {
+		return c.dir(from, nil, depth+1)
+	}
+	if err := target.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	to, err := target.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	return c.dir(from, to, depth+1)
+}
+
+func (c *copying) file(source, target *os.Root, name string) error {
+	info, err := source.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if c.bytes += info.Size(); c.bytes > homeBytes {
+		return fmt.Errorf("%w: more than %d bytes", errNotKept, int64(homeBytes))
+	}
 	in, err := source.Open(name)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
+	if target == nil { // it can be read
+		return nil
 	}
 	out, err := target.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600|info.Mode()&0o100)
 	if err != nil {
@@ -96,69 +166,60 @@ func copyFile(source, target *os.Root, name string) error {
 	return errors.Join(err, out.Close())
 }
 
-// keepHome keeps the home that a check at the base has left, whole or not at all, and removes the
-// oldest of too many. Its tree is gone: nothing writes to it any more.
-func keepHome(home, kept string) error {
-	if err := measure(home); err != nil {
+// gone begins the names of homes that are being removed.
+const gone = "gone-"
+
+// keepHome keeps the home that a check at the base has left, if it can be copied whole, in the place of
+// the one that was kept before, and removes the oldest of too many. Its tree is gone: nothing writes to
+// it any more.
+func keepHome(ctx context.Context, home, kept string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := (&copying{ctx: ctx}).dir(root, nil, 0); err != nil {
 		return err
 	}
 	dir := filepath.Dir(kept)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := remove(kept); err != nil {
+	if err := os.Rename(kept, filepath.Join(dir, gone+rand.Text())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(home, kept); err != nil {
+	if err := os.Rename(home, kept); err != nil && !errors.Is(err, fs.ErrExist) { // another engine's is as good
 		return err
 	}
 	return removeOldHomes(dir)
 }
 
-// measure makes what is in a home readable for its owner, and refuses too much of it.
-func measure(home string) error {
-	root, err := os.OpenRoot(filepath.Dir(home))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := open(root, filepath.Base(home)); err != nil {
-		return err
-	}
-	var bytes, files int64
-	return filepath.WalkDir(home, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		if files++; info.Mode().IsRegular() {
-			bytes += info.Size()
-		}
-		if files > homeFiles || bytes > homeBytes {
-			return errHomeTooBig
-		}
-		return nil
-	})
-}
-
+// removeOldHomes removes the oldest, and what is left of earlier removals.
 func removeOldHomes(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	age := map[string]time.Time{}
-	var names []string
+	var names, away []string
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && e.IsDir() {
+		info, err := e.Info()
+		switch {
+		case err != nil:
+		case strings.HasPrefix(e.Name(), gone):
+			away = append(away, e.Name())
+		default:
 			age[e.Name()] = info.ModTime()
 			names = append(names, e.Name())
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int { return age[a].Compare(age[b]) })
 	for _, name := range names[:max(0, len(names)-homesMost)] {
+		if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, gone+name)); err == nil {
+			away = append(away, gone+name)
+		}
+	}
+	for _, name := range away {
 		if err := remove(filepath.Join(dir, name)); err != nil {
 			return err
 		}

@@ -14,11 +14,11 @@ import (
 // nothing that code of a commit has written: neither an earlier one nor an earlier attempt's.
 func TestHomeOfTheBase(t *testing.T) {
 	t.Parallel()
-	// Each run says what it finds, then leaves its own mark, an executable file and a link.
+	// Each run says what it finds, then leaves its own mark, an executable file with an odd path.
 	script := func(who string) string {
 		return "#!/bin/sh\necho \"" + who + " finds: $(cd \"$HOME\" && find . -name 'by-*' | sort | tr '\\n' ' ')\"\n" +
-			"mkdir -p \"$HOME/.cache/deep\"; echo x > \"$HOME/.cache/deep/by-" + who + "\"; chmod 700 \"$HOME/.cache/deep/by-" + who + "\"\n" +
-			"ln -sf /etc/passwd \"$HOME/by-link\"\n" + strings.TrimPrefix(pytestThree, "#!/bin/sh\n")
+			"mkdir -p \"$HOME/.cache/deep\" \"$HOME/$(printf '\\377')\"; echo x > \"$HOME/.cache/deep/by-" + who + "\"; chmod 700 \"$HOME/.cache/deep/by-" + who + "\"\n" +
+			strings.TrimPrefix(pytestThree, "#!/bin/sh\n")
 	}
 	for _, level := range []sandbox.Level{sandbox.None, sandbox.Full} {
 		t.Run(string(level), func(t *testing.T) {
@@ -76,5 +76,28 @@ func TestHomesAreBounded(t *testing.T) {
 	}
 	if v := f.verify(t, req); !v.Passed || v.Head != (run.Commit{Hash: f.head.Hash, Tree: f.head.Tree}) {
 		t.Errorf("with a home that cannot be read: %+v", v)
+	}
+}
+
+// TestHomesThatAreNotKept: a home that could not be copied as it is, and one of a check that did not
+// end by itself. Checks of the commit begin with an empty one then.
+func TestHomesThatAreNotKept(t *testing.T) {
+	t.Parallel()
+	for name, leaves := range map[string]string{
+		"a link": "ln -s /bin/sh \"$HOME/tool\"", "a pipe": "mkfifo \"$HOME/pipe\"",
+		"too deep": "d=\"$HOME\"; for i in $(seq 80); do d=$d/d; done; mkdir -p \"$d\"",
+		"killed":   "touch \"$HOME/half\"; kill -9 $$",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			says := "echo \"finds: $(ls \"$HOME\")\"\n" + strings.TrimPrefix(pytestThree, "#!/bin/sh\n")
+			f, req := change(t, map[string]string{"t.sh*": "#!/bin/sh\n" + leaves + "\n" + says}, map[string]string{"t.sh*": "#!/bin/sh\n" + says}, "exec ./t.sh; : pytest")
+			if v := f.verify(t, req); !v.Passed || !strings.HasSuffix(strings.TrimSpace(f.log(t)), "s ===") || !strings.Contains(f.log(t), "finds: \n") {
+				t.Errorf("verdict %+v\n%s", v, f.log(t))
+			}
+			if kept, err := os.ReadDir(filepath.Join(req.Compare.Dir, "homes")); err == nil && len(kept) != 0 {
+				t.Errorf("kept %v", kept)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,47 +33,78 @@ func clearRoom(dir string) error {
 }
 
 // remove deletes a directory and all that is in it, also what was made read-only, as Go does with
-// its module cache. It never follows a symbolic link out of it.
+// its module cache, and directories in directories deeper than there are descriptors. It never follows
+// a symbolic link out of it.
 func remove(dir string) error {
 	err := os.RemoveAll(dir)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
+	if err == nil {
+		return nil
 	}
-	root, openErr := os.OpenRoot(filepath.Dir(dir))
+	parent, openErr := os.OpenRoot(filepath.Dir(dir))
+	if openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	defer parent.Close()
+	name := filepath.Base(dir)
+	if info, e := parent.Lstat(name); e != nil || !info.IsDir() {
+		return errors.Join(err, e)
+	}
+	if e := parent.Chmod(name, 0o700); e != nil {
+		return errors.Join(err, e)
+	}
+	root, openErr := parent.OpenRoot(name)
 	if openErr != nil {
 		return errors.Join(err, openErr)
 	}
 	defer root.Close()
-	name := filepath.Base(dir)
-	if info, e := root.Lstat(name); e != nil || !info.IsDir() {
-		return errors.Join(err, e)
-	}
-	if e := open(root, name); e != nil {
+	if e := flatten(root); e != nil {
 		return errors.Join(err, e)
 	}
 	return os.RemoveAll(dir)
 }
 
-// open makes a directory and all below it writable for their owner.
-func open(root *os.Root, dir string) error {
-	if err := root.Chmod(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := root.Open(dir)
-	if err != nil {
-		return err
-	}
-	entries, err := f.ReadDir(-1)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		if err := open(root, path.Join(dir, e.Name())); err != nil {
+// flatten removes all directories of a tree: what is in one is moved to the top, so that no path has
+// more than two names, whatever the tree was like.
+func flatten(root *os.Root) error {
+	for {
+		dirs, err := directories(root, ".")
+		if err != nil || len(dirs) == 0 {
 			return err
 		}
+		for _, dir := range dirs {
+			if err := root.Chmod(dir, 0o700); err != nil {
+				return err
+			}
+			below, err := directories(root, dir)
+			if err != nil {
+				return err
+			}
+			for _, name := range below {
+				at := path.Join(dir, name)
+				if err := root.Chmod(at, 0o700); err != nil { // to be moved it has to be writable itself
+					return err
+				}
+				if err := root.Rename(at, "flat-"+rand.Text()); err != nil {
+					return err
+				}
+			}
+			if err := root.RemoveAll(dir); err != nil {
+				return err
+			}
+		}
 	}
-	return nil
+}
+
+func directories(root *os.Root, dir string) (names []string, err error) {
+	f, err := root.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := f.ReadDir(-1)
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, errors.Join(err, f.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -124,4 +125,20 @@ func removeReadOnly(room string) error {
 		return fmt.Errorf("the room is still there: %w", err)
 	}
 	return nil
+}
+
+// TestDeepTreesAreRemoved: what is deeper than any path can name, and closed, is taken apart from the top.
+func TestDeepTreesAreRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out, err := exec.Command("perl", "-e", `chdir $ARGV[0]; for (1 .. 3000) { mkdir "d" and mkdir "e" and chdir "d" or die } open F, ">f"; chmod 0, "../e"`, dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := check.Flatten(dir); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
