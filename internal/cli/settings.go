@@ -96,8 +96,8 @@ func configError(err error) *usageError {
 	var problems policy.Problems
 	if errors.As(err, &problems) {
 		mistakes := "a mistake"
-		if len(problems) > 1 {
-			mistakes = fmt.Sprintf("%d mistakes", len(problems))
+		if n := problems.Count(); n > 1 {
+			mistakes = fmt.Sprintf("%d mistakes", n)
 		}
 		err = fmt.Errorf("the configuration has %s:\n%w", mistakes, err)
 	}
