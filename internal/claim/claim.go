@@ -83,6 +83,14 @@ func processIn(s string) (p process.ID, ok bool) {
 	return process.ID{PID: pid, Start: start, Boot: f[2]}, err == nil && serr == nil && pid > 0
 }
 
+// Gone reports whether it is proved, for a process self, that the holder h does not run any more: by
+// its pid, start time and boot, on the same machine and in the same pid namespace. Elsewhere a pid
+// that is missing proves nothing.
+func Gone(self, h run.Holder) bool {
+	alive, err := process.ID{PID: h.PID, Start: h.Start, Boot: h.Boot}.Alive()
+	return err == nil && !alive && h.Host == self.Host && h.Namespace == self.Namespace
+}
+
 // Free returns nil when the issue may be claimed: its claim is absent, given back or abandoned.
 // Else it is a *HeldError, and the claim has been looked at once more.
 func (k *Keeper) Free(ctx context.Context, issue int64) error {

@@ -18,6 +18,7 @@ type Sight struct {
 	Ours    bool   `json:"ours"`          // made by this installation
 	Run     string `json:"run,omitempty"` // the run of ours that it is of
 	Alive   bool   `json:"alive"`         // the process that wrote it last runs on this very machine
+	Dead    bool   `json:"dead"`          // ours, that process is gone, and no other of ours holds the issue: our next run takes it at once
 	PID     int    `json:"pid,omitempty"` // of that process
 	Unmoved int64  `json:"unmoved_s"`     // seconds for which it has been seen unmoved from here
 	Left    int64  `json:"left_s"`        // seconds until it is taken over if it does not move; 0: free, or never
@@ -76,6 +77,11 @@ func (k *Keeper) sight(ctx context.Context, c forge.Claim) (Sight, error) {
 			s.Run = r.ID
 		}
 	}
+	if err != nil || s.Alive || s.PID == 0 {
+		return s, err
+	}
+	l, held, err := k.Store.Controls().Lease(ctx, store.Key(k.Repo, c.Issue))
+	s.Dead = err == nil && (!held || Gone(k.Self, l.Holder))
 	return s, err
 }
 

@@ -79,7 +79,7 @@ func (a *app) showClaim(ctx context.Context, repo string, issue int64) error {
 		return text.JSON(a.env.Stdout, s)
 	}
 	next := ""
-	if !s.Free() {
+	if !s.Free() && !s.Dead {
 		next = carry(fmt.Sprintf("interlock claim break %d --hash %s --reason 'why'", issue, s.Hash), a.args)
 	}
 	_, err = io.WriteString(a.env.Stdout, view.Claim(s, next))

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"interlock/internal/doctor"
+	"interlock/internal/policy"
 	"interlock/internal/run"
 	"interlock/internal/text"
 )
@@ -20,7 +22,11 @@ Landlock, seccomp, cgroups and their limits. It exits 0 when unattended work is 
 		Example: "  interlock doctor\n  interlock doctor --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		r := doctor.Examine(ctx, a.examineState)
+		state, own := a.examineState, a.examineOwn()
+		if len(own) > 0 && a.state == "" {
+			state = func(context.Context) (string, string, error) { return "", "", doctor.ErrNotTried }
+		}
+		r := doctor.Examine(ctx, state, own...)
 		if !r.Fit {
 			a.exit = run.ExitUnfit
 		}
@@ -32,4 +38,21 @@ Landlock, seccomp, cgroups and their limits. It exits 0 when unattended work is 
 	})
 	a.jsonFlag(c, "print the report as one JSON object")
 	return c
+}
+
+// examineOwn says that the operator's configuration has mistakes; nothing when it has none.
+func (a *app) examineOwn() []doctor.Finding {
+	own := a.ownFile()
+	_, err := own.Read()
+	if err == nil {
+		return nil
+	}
+	found := err.Error()
+	var problems policy.Problems
+	if errors.As(err, &problems) {
+		found = mistakes(problems) + " in " + text.Quote(own.Path)
+	}
+	return []doctor.Finding{{
+		What: "configuration", Mark: doctor.Wrong, Found: found, Remedy: carry("interlock config check", a.args),
+	}}
 }

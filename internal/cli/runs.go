@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"interlock/internal/claim"
+	"interlock/internal/lease"
 	"interlock/internal/run"
 	"interlock/internal/store"
 	"interlock/internal/text"
@@ -48,20 +50,44 @@ func (a *app) runsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		rows := make([]view.Listed, len(found))
+		for i, r := range found {
+			rows[i].Run = r
+			if rows[i].Stopped, err = stopped(ctx, s, r); err != nil {
+				return err
+			}
+		}
 		if a.json {
-			return text.List(a.env.Stdout, found)
+			return text.List(a.env.Stdout, rows)
 		}
 		if len(found) == 0 {
 			_, err = fmt.Fprintln(a.env.Stderr, "no runs; see interlock run --help")
 			return err
 		}
-		return view.Runs(a.env.Stdout, found, a.env.Now())
+		return view.Runs(a.env.Stdout, rows, a.env.Now())
 	})
 	c.Flags().StringVar(&repo, "repo", "", "only runs of this repository (default all)")
 	c.Flags().BoolVar(&live, "live", false, "only runs that are still to be driven")
 	c.Flags().IntVar(&limit, "limit", 50, "at most so many")
 	a.jsonFlag(c, "print one JSON array")
 	return c
+}
+
+// stopped says why nobody drives a run that is still to be driven: the process that holds it is
+// proved gone. It is "" when it is driven, when it rests, and when nothing is proved from here.
+func stopped(ctx context.Context, s store.Store, r run.Run) (string, error) {
+	if !r.State.Live() {
+		return "", nil
+	}
+	l, held, err := s.Controls().Lease(ctx, store.Key(r.Repo, r.Issue))
+	if err != nil || !held {
+		return "", err
+	}
+	self, err := lease.Self(ctx, s)
+	if err != nil || !claim.Gone(self, l.Holder) {
+		return "", err
+	}
+	return fmt.Sprintf("process %d is gone", l.Holder.PID), nil
 }
 
 // findRun returns the run that is meant by its id, or by an issue's number: then the newest run
@@ -112,6 +138,12 @@ func (a *app) showCommand() *cobra.Command {
 			return err
 		}
 		shown := view.Recorded{Run: r, History: h}
+		if shown.Stopped, err = stopped(ctx, s, r); err != nil {
+			return err
+		}
+		if shown.Stopped != "" {
+			shown.Next = carry(fmt.Sprintf("interlock run --repo %s --issue %d", text.Quote(r.RepoPath), r.Issue), a.args)
+		}
 		if a.json {
 			return text.JSON(a.env.Stdout, shown)
 		}

@@ -95,13 +95,17 @@ func (a *app) ownFile() settings.Own {
 func configError(err error) *usageError {
 	var problems policy.Problems
 	if errors.As(err, &problems) {
-		mistakes := "a mistake"
-		if n := problems.Count(); n > 1 {
-			mistakes = fmt.Sprintf("%d mistakes", n)
-		}
-		err = fmt.Errorf("the configuration has %s:\n%w", mistakes, err)
+		err = fmt.Errorf("the configuration has %s:\n%w", mistakes(problems), err)
 	}
 	return &usageError{err.Error(), "interlock config check"}
+}
+
+// mistakes says how many there are.
+func mistakes(all policy.Problems) string {
+	if n := all.Count(); n > 1 {
+		return fmt.Sprintf("%d mistakes", n)
+	}
+	return "a mistake"
 }
 
 // repository is what settings are wanted for.

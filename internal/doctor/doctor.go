@@ -19,7 +19,11 @@ const (
 	OK      = "ok"
 	Weaker  = "weaker"  // it works, with less than there could be
 	Missing = "missing" // not fit until the remedy is done
+	Wrong   = "wrong"   // it is there with mistakes: not fit either
 )
+
+// ErrNotTried says of the state directory that the configuration, which may name it, cannot be read.
+var ErrNotTried = errors.New("not tried: the configuration, which may name it, has to be mended first")
 
 // Finding is one thing that was tried.
 type Finding struct {
@@ -38,13 +42,14 @@ type Report struct {
 	Gaps []sandbox.Gap `json:"landlock_gaps"` // what sandbox level landlock does not stop on this kernel
 }
 
-// Examine tries everything. state opens the state directory and returns what is to be said of it.
-func Examine(ctx context.Context, state func(context.Context) (found, warning string, err error)) Report {
+// Examine tries everything. state opens the state directory and returns what is to be said of it;
+// also are findings of the caller, about what is the operator's own.
+func Examine(ctx context.Context, state func(context.Context) (found, warning string, err error), also ...Finding) Report {
 	facts := sandbox.Inspect(ctx)
 	r := Report{Fit: true, Findings: []Finding{platform(facts), gitProgram(ctx), stateDirectory(ctx, state)}}
-	r.Findings = append(r.Findings, confinement(facts)...)
+	r.Findings = append(append(r.Findings, also...), confinement(facts)...)
 	for _, f := range r.Findings {
-		r.Fit = r.Fit && f.Mark != Missing
+		r.Fit = r.Fit && f.Mark != Missing && f.Mark != Wrong
 	}
 	r.Residuals, r.Gaps = residuals(facts), sandbox.GapsAt(facts.Landlock)
 	return r
@@ -70,6 +75,8 @@ func gitProgram(ctx context.Context) Finding {
 func stateDirectory(ctx context.Context, state func(context.Context) (string, string, error)) Finding {
 	found, warning, err := state(ctx)
 	switch {
+	case errors.Is(err, ErrNotTried):
+		return Finding{What: "state directory", Mark: Missing, Found: err.Error()}
 	case err != nil:
 		return Finding{What: "state directory", Mark: Missing, Found: err.Error(), Remedy: "name a directory of yours on a local disk: interlock --state-dir DIR doctor"}
 	case warning != "":

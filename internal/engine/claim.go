@@ -13,7 +13,6 @@ import (
 	"interlock/internal/forge"
 	"interlock/internal/git/traits"
 	"interlock/internal/run"
-	"interlock/internal/sandbox/process"
 	"interlock/internal/store"
 	"interlock/internal/text"
 	"interlock/internal/workspace"
@@ -238,8 +237,7 @@ func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (l run.Lea
 		return l, from, proof, err
 	}
 	h := held.Lease.Holder
-	alive, err := process.ID{PID: h.PID, Start: h.Start, Boot: h.Boot}.Alive()
-	if err != nil || alive || h.Host != e.Holder.Host || h.Namespace != e.Holder.Namespace {
+	if !claim.Gone(e.Holder, h) {
 		return l, h, "", &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(h), err: held, why: e.elsewhere(h)}
 	}
 	if proof, err = e.endSessions(ctx, r.ID); err != nil {

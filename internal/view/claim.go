@@ -37,6 +37,10 @@ func Claim(s claim.Sight, next string) string {
 		return b.String()
 	}
 	field(&b, "unmoved", unmoved(s))
+	if s.Dead {
+		field(&b, "process", fmt.Sprintf("%d of this machine, gone: the next run from this state directory takes the claim at once", s.PID))
+		return b.String()
+	}
 	if s.Left > 0 {
 		field(&b, "watched", fmt.Sprintf("taken over by the next run if it does not move for %s more", seconds(s.Left)))
 	} else if s.Damage == "" {

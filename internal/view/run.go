@@ -12,14 +12,35 @@ import (
 	"interlock/internal/text"
 )
 
+// Listed is a run as a list shows it.
+type Listed struct {
+	run.Run
+	Stopped string `json:"stopped,omitempty"` // why nobody drives it although it does not rest: its process is gone
+}
+
 // Runs prints runs as a table.
-func Runs(w io.Writer, found []run.Run, now time.Time) error {
+func Runs(w io.Writer, found []Listed, now time.Time) error {
 	t := text.NewTable(w, "RUN", "ISSUE", "STATE", "CHANGE", "UPDATED", "TITLE", "WHY")
 	for _, r := range found {
-		t.Row(r.ID, number(r.Issue), string(r.State), number(r.Change), age(now.Sub(r.Updated)),
-			text.Short(r.Task.Title, 40), text.Short(r.Reason, 60))
+		state := string(r.State)
+		if r.Stopped != "" {
+			state += " (dead)"
+		}
+		t.Row(r.ID, number(r.Issue), state, number(r.Change), age(now.Sub(r.Updated)),
+			text.Short(r.Task.Title, 40), text.Short(whyStopped(r.Stopped, r.Reason), 60))
 	}
 	return t.Flush()
+}
+
+// whyStopped is the reason of a run, after what has stopped it.
+func whyStopped(stopped, reason string) string {
+	switch {
+	case stopped == "":
+		return reason
+	case reason == "":
+		return "stopped: " + stopped
+	}
+	return "stopped: " + stopped + " (" + reason + ")"
 }
 
 // Verdict says what the checks said, and of which commit.
@@ -62,6 +83,7 @@ func Verdict(v run.Verdict) string {
 // Recorded is a run with all that was recorded of it.
 type Recorded struct {
 	run.Run
+	Stopped string        `json:"stopped,omitempty"` // as in Listed
 	History store.History `json:"history"`
 }
 
@@ -70,7 +92,7 @@ func (r Recorded) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run %s: issue %d, %s\n", text.Line(r.ID), r.Issue, text.Line(r.Task.Title))
 	field(&b, "state", string(r.State))
-	field(&b, "why", r.Reason)
+	field(&b, "why", whyStopped(r.Stopped, r.Reason))
 	field(&b, "next", r.Next)
 	field(&b, "repo", r.RepoPath)
 	r.work(&b)

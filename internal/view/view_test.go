@@ -97,7 +97,7 @@ func TestNothingHarmsATerminal(t *testing.T) {
 	c := forge.Change{Number: 1, Title: bad, Body: bad, State: bad, Head: bad, HeadAt: bad, Base: bad, BaseAt: bad, Author: bad, Marker: bad}
 	var tables bytes.Buffer
 	for _, err := range []error{
-		view.Runs(&tables, []run.Run{r}, time.Now()), view.Issues(&tables, []forge.Issue{is}), view.Changes(&tables, []forge.Change{c}),
+		view.Runs(&tables, []view.Listed{{Run: r}}, time.Now()), view.Issues(&tables, []forge.Issue{is}), view.Changes(&tables, []forge.Change{c}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -118,9 +118,9 @@ func TestAges(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b bytes.Buffer
-	var runs []run.Run
+	var runs []view.Listed
 	for _, ago := range []time.Duration{-time.Second, 59 * time.Second, time.Hour, 47 * time.Hour, 72 * time.Hour} {
-		runs = append(runs, run.Run{ID: "r", Updated: now.Add(-ago)})
+		runs = append(runs, view.Listed{Run: run.Run{ID: "r", Updated: now.Add(-ago)}})
 	}
 	if err := view.Runs(&b, runs, now); err != nil {
 		t.Fatal(err)
