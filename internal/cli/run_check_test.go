@@ -124,6 +124,18 @@ func TestRequestRefused(t *testing.T) {
 	}
 }
 
+// TestNextIsForTheIssue: what is to be typed is for the issue that was typed.
+func TestNextIsForTheIssue(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{"2": "interlock run 2 --command ", "--issue=3": "interlock run 3 --command ", "--next": "interlock run --next --command "} {
+		_, err := asked(t, typed)
+		var usage *usageError
+		if !errors.As(err, &usage) || !strings.HasPrefix(usage.next, want) || Check(words(strings.TrimPrefix(usage.next, "interlock "))) != nil {
+			t.Errorf("%s: %v, next %q", typed, err, usage.next)
+		}
+	}
+}
+
 // TestNoCredentialForAgents: what would let an agent act on a forge, or steer git, is refused, and
 // a value is never repeated.
 func TestNoCredentialForAgents(t *testing.T) {
