@@ -130,5 +130,5 @@ func whichIssue(args []string, issue int64, typed, next bool) (which, error) {
 
 // bad is a usage error of `interlock run`.
 func bad(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...).Error(), runExample}
+	return &usageError{fmt.Errorf(format, args...).Error(), "interlock run --help"}
 }
