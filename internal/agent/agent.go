@@ -5,12 +5,26 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"interlock/internal/sandbox"
 )
 
 // ErrMissing: the agent's program is not there.
 var ErrMissing = errors.New("the agent was not found")
+
+// NotExecutableError says that the agent's file is there but cannot be executed. It is an ErrMissing.
+type NotExecutableError struct {
+	Path string // absolute
+	Err  error  // what the system said
+}
+
+func (e *NotExecutableError) Error() string {
+	return fmt.Sprintf("the agent %q cannot be executed: %v", e.Path, e.Err)
+}
+
+// Unwrap returns ErrMissing and what the system said.
+func (e *NotExecutableError) Unwrap() []error { return []error{ErrMissing, e.Err} }
 
 // Launch is how a runtime wants a session to be started.
 type Launch struct {

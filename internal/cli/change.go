@@ -196,6 +196,10 @@ delete a change: a ref of one that is deleted by hand is taken for wiped, and pu
 			return err
 		}
 		change, err := f.CloseChange(ctx, n)
+		if is, lerr := f.Change(ctx, n); errors.Is(err, forge.ErrInvalid) && lerr == nil && is.State == "merged" {
+			return &refusal{run.ExitRefused, fmt.Sprintf("change %d is not closed: it is merged already", n), nothingChanged,
+				fmt.Sprintf("interlock change show %d", n)}
+		}
 		if err != nil {
 			return err
 		}

@@ -67,6 +67,9 @@ func explain(ctx context.Context, err error, args []string) problem {
 	var accept *local.AcceptError
 	var broken *claim.RefusedError
 	var unfit *sandbox.UnfitError
+	var missing *forge.MissingError
+	var nowhere *git.NotRepositoryError
+	var still *agent.NotExecutableError
 	switch {
 	case errors.As(err, &usage):
 		return problem{run.ExitUsage, usage.what, nothingChanged, usage.next}
@@ -82,8 +85,37 @@ func explain(ctx context.Context, err error, args []string) problem {
 		return ofClaim(broken)
 	case errors.As(err, &unfit):
 		return problem{run.ExitUnfit, unfit.Reason, nothingChanged, unfit.Remedy}
+	case errors.As(err, &missing):
+		return problem{run.ExitRefused, fmt.Sprintf("there is no %s %d", missing.What, missing.Number), nothingChanged,
+			"interlock " + missing.What + " list"}
+	case errors.As(err, &nowhere):
+		return problem{run.ExitUsage, nowhere.Error(), nothingChanged, elsewhere(args)}
+	case errors.As(err, &still):
+		return problem{run.ExitUsage, still.Error(), nothingChanged, "chmod +x " + text.Quote(still.Path)}
 	}
 	return explainKind(err, args)
+}
+
+// elsewhere is a command line that was typed outside of any repository, for one that is in a
+// repository; where a repository is to be furnished, one is made first.
+func elsewhere(args []string) string {
+	if c, _, err := (&app{dry: true}).root().Find(args); err == nil && c.Name() == "init" {
+		if path, typed := flagValue(args, "--repo"); typed {
+			return "git init " + text.Quote(path)
+		}
+		return "git init"
+	}
+	var same []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--repo":
+			i++
+		case strings.HasPrefix(args[i], "--repo="):
+		default:
+			same = append(same, args[i])
+		}
+	}
+	return "interlock " + text.QuoteAll(append(same, "--repo", "PATH"))
 }
 
 // ofAccept is a change that the forge does not merge.
@@ -149,7 +181,7 @@ var kinds = []kind{
 	{store.ErrBusy, run.ExitBusy, "nothing was written", ""},
 	{store.ErrNotFound, run.ExitRefused, nothingChanged, "interlock runs"},
 	{git.ErrUnfit, run.ExitUnfit, nothingChanged, "interlock doctor"},
-	{git.ErrNotRepository, run.ExitUsage, nothingChanged, "interlock issue list --repo PATH"},
+	{git.ErrNotRepository, run.ExitUsage, nothingChanged, "interlock --help"},
 	{git.ErrUnknown, run.ExitUnknown, "it is looked for in the world before anything is done again", ""},
 	{git.ErrStaleRef, run.ExitBusy, "nothing was moved", ""},
 	{git.ErrRefused, run.ExitRefused, "nothing was moved; " + workKept, "interlock doctor"},

@@ -36,8 +36,8 @@ func (w which) example() string {
 	return "interlock run --issue 1 " + runFlags
 }
 
-// wrong is a usage error of `interlock run` for the issue that is meant.
-func (w which) wrong(err error) error { return &usageError{err.Error(), w.example()} }
+// lacks is a usage error of `interlock run` for the issue that is meant: something was not said.
+func (w which) lacks(err error) error { return &usageError{err.Error(), w.example()} }
 
 func (a *app) runCommand() *cobra.Command {
 	var repo string
@@ -76,7 +76,7 @@ the settings that it was started with: only flags change them.`,
 		}
 		values, err := typed.values()
 		if err != nil {
-			return w.wrong(err)
+			return bad("%w", err)
 		}
 		if a.dry {
 			return nil
@@ -128,7 +128,7 @@ func request(w which, s *policy.Settings) (engine.Request, error) {
 		Issue: w.issue, Next: w.next, Base: s.Text("base"), Wait: s.Span("wait"), Plan: plan, Onto: s.Onto,
 	}
 	if err := s.Missing(); err != nil {
-		req.Missing = w.wrong(err)
+		req.Missing = w.lacks(err)
 	}
 	return req, nil
 }
@@ -151,5 +151,5 @@ func whichIssue(args []string, issue int64, typed, next bool) (which, error) {
 
 // bad is a usage error of `interlock run`.
 func bad(format string, args ...any) error {
-	return which{}.wrong(fmt.Errorf(format, args...))
+	return &usageError{fmt.Errorf(format, args...).Error(), "interlock run --help"}
 }

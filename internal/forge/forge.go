@@ -5,6 +5,7 @@ package forge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"interlock/internal/git"
@@ -25,6 +26,17 @@ var (
 	ErrEmpty    = errors.New("the repository has no commit")
 	ErrDetached = errors.New("HEAD names no branch")
 )
+
+// MissingError says which issue or change is not there. It is an ErrNotFound.
+type MissingError struct {
+	What   string // "issue" or "change"
+	Number int64
+}
+
+func (e *MissingError) Error() string { return fmt.Sprintf("%s %d: %v", e.What, e.Number, ErrNotFound) }
+
+// Unwrap returns ErrNotFound.
+func (e *MissingError) Unwrap() error { return ErrNotFound }
 
 // Issue is the forge's unit of work.
 type Issue struct {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -43,6 +44,22 @@ var (
 	// ErrInvalid: a name or a combination of arguments that must never be given to git.
 	ErrInvalid = errors.New("invalid argument for git")
 )
+
+// NotRepositoryError says which path is in no repository. It is an ErrNotRepository.
+type NotRepositoryError struct {
+	Path string // escaped
+	Why  string // what git or the system said; safe to print
+}
+
+func (e *NotRepositoryError) Error() string {
+	if e.Why == "" || strings.Contains(e.Why, ErrNotRepository.Error()) {
+		return e.Path + " is in no git repository"
+	}
+	return e.Path + " is in no git repository: " + e.Why
+}
+
+// Unwrap returns ErrNotRepository.
+func (e *NotRepositoryError) Unwrap() error { return ErrNotRepository }
 
 // Defaults of Command.
 const (

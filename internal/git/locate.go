@@ -29,7 +29,7 @@ func (g *Git) Locate(ctx context.Context, path string) (Location, error) {
 	}
 	info, err := os.Stat(abs)
 	if err != nil || !info.IsDir() {
-		return Location{}, fmt.Errorf("%w: %s is not a directory that can be read", ErrNotRepository, Escape(abs))
+		return Location{}, &NotRepositoryError{Escape(abs), "that is not a directory that can be read"}
 	}
 	common, err := g.askPath(ctx, abs, "--git-common-dir")
 	if err != nil {
@@ -39,7 +39,7 @@ func (g *Git) Locate(ctx context.Context, path string) (Location, error) {
 		return Location{}, err
 	}
 	if common, err = filepath.EvalSymlinks(common); err != nil {
-		return Location{}, fmt.Errorf("%w: %s: %w", ErrNotRepository, Escape(abs), err)
+		return Location{}, &NotRepositoryError{Escape(abs), Escape(err.Error())}
 	}
 	loc := Location{CommonDir: common}
 	bare, err := g.askPath(ctx, abs, "--is-bare-repository")
@@ -82,7 +82,7 @@ func (g *Git) askPath(ctx context.Context, dir, question string) (string, error)
 	}
 	var failed *Error
 	if errors.As(err, &failed) && !failed.Timeout && failed.Code > 0 {
-		return "", fmt.Errorf("%w: %s: %s", ErrNotRepository, Escape(dir), failed.Stderr)
+		return "", &NotRepositoryError{Escape(dir), failed.Stderr}
 	}
 	return "", err
 }

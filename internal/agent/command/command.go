@@ -140,8 +140,7 @@ func runnable(word, path string) error {
 		return fmt.Errorf("%w: %q is not a regular file but %s", agent.ErrMissing, path, kindOf(info.Mode()))
 	}
 	if err := syscall.Access(path, executable); err != nil {
-		return fmt.Errorf("%w: %q cannot be executed (%w); if it is yours: chmod +x %s",
-			agent.ErrMissing, path, err, quote(path))
+		return &agent.NotExecutableError{Path: path, Err: err}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type entry struct {
 func (f *Forge) load(ctx context.Context, prefix, file string, n int64) (entry, error) {
 	what := strings.TrimSuffix(file, ".json")
 	if n <= 0 || n > maxNumber {
-		return entry{}, fmt.Errorf("%s %d: %w", what, n, forge.ErrNotFound)
+		return entry{}, &forge.MissingError{What: what, Number: n}
 	}
 	e := entry{n: n, ref: refOf(prefix, n)}
 	var err error
@@ -44,7 +44,7 @@ func (f *Forge) load(ctx context.Context, prefix, file string, n int64) (entry, 
 		return entry{}, err
 	}
 	if e.hash == "" {
-		return entry{}, fmt.Errorf("%s %d: %w", what, n, forge.ErrNotFound)
+		return entry{}, &forge.MissingError{What: what, Number: n}
 	}
 	e.data, err = f.repo.Blob(ctx, e.hash+":"+file, maxDocument)
 	if errors.Is(err, git.ErrNoRef) || errors.Is(err, git.ErrTooBig) {
