@@ -216,7 +216,7 @@ func TestMissingAgent(t *testing.T) {
 		"./agent.sh --x":     filepath.Join(dir, "agent.sh"),
 		"/no/such/agent x":   "/no/such/agent",
 		"./ok.sh/agent":      filepath.Join(dir, "ok.sh/agent"),
-		"./plain.sh":         "chmod +x '" + filepath.Join(dir, "plain.sh") + "'",
+		"./plain.sh":         filepath.Join(dir, "plain.sh") + "\" cannot be executed",
 		"./sub":              "a directory",
 		"./fifo":             "a named pipe",
 		"/dev/null":          "a device",
