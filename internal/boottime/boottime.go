@@ -19,14 +19,17 @@ const bootIDPath = "/proc/sys/kernel/random/boot_id"
 type Clock struct{ boot string }
 
 // New returns the clock. An error says what this machine lacks for it.
-func New() (*Clock, error) {
-	b, err := os.ReadFile(bootIDPath)
+func New() (*Clock, error) { return of(bootIDPath) }
+
+// of names the boot by what is in a file.
+func of(bootID string) (*Clock, error) {
+	b, err := os.ReadFile(bootID)
 	if err != nil {
 		return nil, fmt.Errorf("this boot cannot be named, so no lease can be timed; mount /proc: %w", err)
 	}
 	boot := strings.TrimSpace(string(b))
 	if boot == "" {
-		return nil, fmt.Errorf("%s is empty, so no lease can be timed", bootIDPath)
+		return nil, fmt.Errorf("%s is empty, so no lease can be timed", bootID)
 	}
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
