@@ -70,8 +70,10 @@ func (req *Request) compare(ctx context.Context, at, session, line string, numbe
 		c.BaseTests = &ran
 	}
 	switch {
-	case base.Why != "" && (base.Known || now.known):
-		now.note("it does not pass at the base (%s), so the number of tests is not compared%s", base.Why, missing)
+	case base.Why != "": // as is usual for a bug; then fewer refuse nothing
+		if fewer != "" || missing != "" {
+			now.note("it does not pass at the base (%s), so the tests are only named: %d ran there, %d here%s", base.Why, base.Ran, now.ran, missing)
+		}
 	case base.Ran == 0 && now.ran > 0: // 0 also where none could be counted
 		now.note("no test was counted at the base, so there is nothing to compare with")
 	case base.Ran == 0:

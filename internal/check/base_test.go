@@ -94,7 +94,7 @@ func TestWhatCountsAgainstTheBase(t *testing.T) {
 		"others":               {pytestThree, other, "./t.sh", "", "no fewer tests ran than at the base, but not the same; missing: `a.py::test_b`"},
 		"another runner":       {pytestThree, pytestTwo + "echo '  50 passing (1ms)'\n", "./t.sh", "2, and 3 there (pytest)", ""},
 		"no count any more":    {pytestThree, prints("fine"), "./t.sh; : pytest", "0, and 3 there (pytest)", ""},
-		"the base fails":       {pytestThree + "exit 1\n", pytestTwo, "./t.sh", "", "it does not pass at the base (exit code 1), so the number of tests is not compared; missing: `a.py::test_b`"},
+		"the base fails":       {pytestThree + "exit 1\n", pytestTwo, "./t.sh", "", "it does not pass at the base (exit code 1), so the tests are only named: 3 ran there, 2 here; missing: `a.py::test_b`"},
 		"the base has no test": {prints("fine"), pytestTwo, "./t.sh", "", "no test was counted at the base"},
 		"none at either":       {prints("fine"), prints("good"), "./t.sh", "", "t.sh"},
 		"skipped":              {pytestThree, prints("=== 2 passed, 1 skipped in 0.10s ==="), "./t.sh", "2, and 3 there", ""},

@@ -71,18 +71,24 @@ func (k *Keeper) sight(ctx context.Context, c forge.Claim) (Sight, error) {
 	if !s.Ours {
 		return s, nil
 	}
-	runs, err := k.Store.List(ctx, store.Filter{Repo: k.Repo, Issue: c.Issue})
+	err = k.ownSight(ctx, &s)
+	return s, err
+}
+
+// ownSight adds what is known of a claim of this installation.
+func (k *Keeper) ownSight(ctx context.Context, s *Sight) error {
+	runs, err := k.Store.List(ctx, store.Filter{Repo: k.Repo, Issue: s.Issue})
 	for _, r := range runs {
-		if r.Claim.Nonce == c.Nonce {
+		if r.Claim.Nonce == s.Nonce {
 			s.Run = r.ID
 		}
 	}
 	if err != nil || s.Alive || s.PID == 0 {
-		return s, err
+		return err
 	}
-	l, held, err := k.Store.Controls().Lease(ctx, store.Key(k.Repo, c.Issue))
+	l, held, err := k.Store.Controls().Lease(ctx, store.Key(k.Repo, s.Issue))
 	s.Dead = err == nil && (!held || Gone(k.Self, l.Holder))
-	return s, err
+	return err
 }
 
 // RefusedError says why a claim is not broken, and what to type instead.

@@ -36,7 +36,11 @@ there is left alone, unless --force is given.`,
 		}
 		err = p.Write(force)
 		if errors.Is(err, fs.ErrExist) {
-			return &refusal{run.ExitRefused, err.Error(), nothingChanged, "interlock init --print, or interlock init --force to write over it"}
+			next := "interlock init --print"
+			if operator {
+				next = "interlock init --operator --print"
+			}
+			return &refusal{run.ExitRefused, err.Error() + " (--print shows what would be written, --force writes over it)", nothingChanged, next}
 		}
 		if err != nil {
 			return err

@@ -19,7 +19,25 @@ type which struct {
 	next  bool
 }
 
-const runExample = "interlock run --repo . --issue 1 --command ./agent.sh --checks 'go test ./...'"
+const runExample = "interlock run --repo . --issue 1 " + runFlags
+
+// runFlags are an agent and a check, as an example.
+const runFlags = "--command ./agent.sh --checks 'go test ./...'"
+
+// example is a command line that works the issue that is meant. It names no repository: the one
+// that was typed is carried over.
+func (w which) example() string {
+	switch {
+	case w.next:
+		return "interlock run --next " + runFlags
+	case w.issue > 0:
+		return fmt.Sprintf("interlock run %d %s", w.issue, runFlags)
+	}
+	return "interlock run --issue 1 " + runFlags
+}
+
+// lacks is a usage error of `interlock run` for the issue that is meant: something was not said.
+func (w which) lacks(err error) error { return &usageError{err.Error(), w.example()} }
 
 func (a *app) runCommand() *cobra.Command {
 	var repo string
@@ -57,8 +75,11 @@ the settings that it was started with: only flags change them.`,
 			return err
 		}
 		values, err := typed.values()
-		if err != nil || a.dry {
-			return err
+		if err != nil {
+			return bad("%w", err)
+		}
+		if a.dry {
+			return nil
 		}
 		a.started = true
 		return a.run(c.Context(), repo, w, values)
@@ -107,7 +128,7 @@ func request(w which, s *policy.Settings) (engine.Request, error) {
 		Issue: w.issue, Next: w.next, Base: s.Text("base"), Wait: s.Span("wait"), Plan: plan, Onto: s.Onto,
 	}
 	if err := s.Missing(); err != nil {
-		req.Missing = bad("%w", err)
+		req.Missing = w.lacks(err)
 	}
 	return req, nil
 }

@@ -83,12 +83,14 @@ func TestRequestRefused(t *testing.T) {
 		{"--command", []string{"--command", ""}},
 		{"--command", []string{"--command", "  "}},
 		{"--command", []string{"--command", "a\x00b"}},
+		{"--base", []string{"--base", "a\u202eb"}},
 		{"--command", []string{"--checks", "true"}},
 		{"--checks", []string{"--command", "true"}},
 		{"--checks", []string{"--checks", " "}},
 		{"--agent-timeout", []string{"--agent-timeout", "0"}},
 		{"--agent-timeout", []string{"--agent-timeout", "soon"}},
 		{"--idle-timeout", []string{"--idle-timeout", "-1s"}},
+		{"--idle-timeout", []string{"--idle-timeout", "1ms"}},
 		{"--check-timeout", []string{"--check-timeout", "0s"}},
 		{"--check-timeout", []string{"--check-timeout", "721h"}},
 		{"--wait", []string{"--wait", "-1s"}},
@@ -118,6 +120,18 @@ func TestRequestRefused(t *testing.T) {
 		}
 		if err := Check(words(strings.TrimPrefix(usage.next, "interlock "))); err != nil {
 			t.Errorf("%q: the next command %q would be refused: %v", c.args, usage.next, err)
+		}
+	}
+}
+
+// TestNextIsForTheIssue: what is to be typed is for the issue that was typed.
+func TestNextIsForTheIssue(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{"2": "interlock run 2 --command ", "--issue=3": "interlock run 3 --command ", "--next": "interlock run --next --command "} {
+		_, err := asked(t, typed)
+		var usage *usageError
+		if !errors.As(err, &usage) || !strings.HasPrefix(usage.next, want) || Check(words(strings.TrimPrefix(usage.next, "interlock "))) != nil {
+			t.Errorf("%s: %v, next %q", typed, err, usage.next)
 		}
 	}
 }

@@ -102,10 +102,10 @@ func configError(err error) *usageError {
 
 // mistakes says how many there are.
 func mistakes(all policy.Problems) string {
-	if len(all) == 1 {
-		return "a mistake"
+	if n := all.Count(); n > 1 {
+		return fmt.Sprintf("%d mistakes", n)
 	}
-	return fmt.Sprintf("%d mistakes", len(all))
+	return "a mistake"
 }
 
 // repository is what settings are wanted for.

@@ -25,7 +25,7 @@ var Residuals = []Residual{
 		Bound: "until the next proper close; records and rows that no longer fit are refused one by one", Tripwire: "interlock state check"},
 	{What: "a process that is stopped in the midst of a read keeps the log of the database from being cut back",
 		Bound: "the disk; writes go on, and the log shrinks when the process goes on or ends", Tripwire: "interlock state check"},
-	{What: "a process that is stopped in the midst of a write keeps all others from writing to the state, also who only wants to cancel",
+	{What: "a process that is stopped in the midst of a write keeps all others from the state, also who only wants to cancel or to look",
 		Bound: "until it goes on or ends; what it had not committed is undone, and leases run out meanwhile", Tripwire: "after 10 s whoever waits is refused, with its process id"},
 	{What: "objects of other attempts of the same repository can be read in the sandbox",
 		Bound: "that repository", Tripwire: "none"},

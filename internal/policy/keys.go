@@ -14,6 +14,11 @@ const (
 	maxTasks    = 1 << 22
 	maxAttempts = 1000
 	longest     = 30 * 24 * time.Hour
+	shortest    = time.Second // of a limit: less would end each session and each check as it begins
+	maxLine     = 16 << 10    // bytes of a shell line; Linux takes 128 KiB as one argument (MAX_ARG_STRLEN)
+	maxWord     = 4 << 10     // bytes of a name or a path, as PATH_MAX has it
+	maxLines    = 256         // shell lines in a list
+	mostEntries = 1000        // entries of other lists, and sections
 )
 
 // keys is the one table of settings. No key is here that has no effect.
@@ -38,8 +43,9 @@ var keys = []*Key{
 		Else:  needed,
 		Short: "a shell line that has to exit 0 at the delivered commit",
 		Long: []string{
-			"Each line runs in a clean tree of the delivered commit, with caches of its own. A repository's are used",
-			"in the sandbox only: at level none they have to be the operator's.",
+			"Each line runs in a clean tree of the delivered commit, with a home that begins as a copy of what the",
+			"same check left at the base, and nothing that an agent wrote. At most 256 lines of 16 KiB. A",
+			"repository's are used in the sandbox only: at level none they have to be the operator's.",
 		},
 		Why:   "at sandbox level none it would run with the operator's own rights",
 		apply: func(p *run.Plan, v any) error { p.Checks = v.([]string); return nil },
@@ -61,7 +67,7 @@ var keys = []*Key{
 		Long: []string{
 			"It is started in the workspace with the task on stdin. In the operator's file a program is named by a",
 			"bare word, an absolute path or one that begins with ~/. A repository's begins with a bare word, and is",
-			"used only in the sandbox and only while no variable is handed to the agent.",
+			"used only in the sandbox and only while no variable is handed to the agent. At most 16 KiB.",
 		},
 		Why:   "at sandbox level none it would run with the operator's own rights",
 		apply: func(p *run.Plan, v any) error { p.Command = v.(string); return nil },

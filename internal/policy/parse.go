@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"interlock/internal/text"
 )
 
 // File is what a file says.
@@ -36,11 +38,14 @@ func Parse(name string, whose Whose, data []byte) (*File, error) {
 		return &p.file, p.problems
 	}
 	lines := p.scan(data)
+	if p.more {
+		return &p.file, p.problems.sorted().ended(p.more)
+	}
 	if doc := p.load(lines); doc != nil {
 		p.document(doc)
 	}
 	if len(p.problems) > 0 {
-		return &p.file, p.problems.sorted()
+		return &p.file, p.problems.sorted().ended(p.more)
 	}
 	return &p.file, nil
 }
@@ -50,10 +55,21 @@ type parser struct {
 	file     File
 	problems Problems
 	broken   map[int]bool // lines in which a tab or a character was replaced to read on
+	more     bool         // a mistake was found after the most that are told: nothing is looked at any more
 }
 
 func (p *parser) problem(line, column int, key, what string) {
-	p.problems = append(p.problems, Problem{File: p.file.Name, Line: max(line, 1), Column: max(column, 1), Key: key, What: what})
+	p.add(Problem{File: p.file.Name, Line: max(line, 1), Column: max(column, 1), Key: key, What: what})
+}
+
+// add tells of a mistake, cut to what can be read, unless enough are told.
+func (p *parser) add(bad Problem) {
+	if len(p.problems) >= mostProblems {
+		p.more = true
+		return
+	}
+	bad.Key, bad.What = text.Short(bad.Key, mostName), text.Short(bad.What, mostWhat)
+	p.problems = append(p.problems, bad)
 }
 
 // mark is the byte-order mark.
@@ -157,7 +173,7 @@ func (p *parser) load(lines []string) *yaml.Node {
 func (p *parser) tell(found Problems) {
 	for _, bad := range found {
 		if !p.broken[bad.Line] && !p.broken[bad.Line-1] {
-			p.problems = append(p.problems, bad)
+			p.add(bad)
 		}
 	}
 }

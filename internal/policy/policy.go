@@ -28,7 +28,7 @@ const (
 	Names              // []string: names of environment variables
 	Paths              // []string: paths inside the repository
 	Count              // int64, from Key.Least to Key.Most
-	Span               // time.Duration, from Key.Shortest
+	Span               // time.Duration, from 1s, or from 0 with Key.Zero
 	Memory             // string: a share of the machine's memory, or a size
 	Switch             // bool
 	Dir                // string: an absolute path, or one that begins with ~/

@@ -28,20 +28,22 @@ func (p Problem) String() string {
 	return s
 }
 
-// mostProblems are shown of one file; the rest is counted.
-const mostProblems = 100
+// What is told of one file, whatever is in it.
+const (
+	mostProblems = 100  // mistakes; then it is not looked at any more
+	mostName     = 128  // characters of a key
+	mostWhat     = 1000 // characters of a mistake
+	mostValue    = 200  // characters of a value that a mistake repeats
+)
 
-// Problems are all mistakes of a file, in the order of their lines. They are an error.
+// Problems are the mistakes of a file, in the order of their lines: all, or the first that were
+// found and a last entry that says that there may be more. They are an error.
 type Problems []Problem
 
 // Error has one line for each mistake.
 func (ps Problems) Error() string {
 	var b strings.Builder
 	for i, p := range ps {
-		if i == mostProblems {
-			fmt.Fprintf(&b, "\nand %d more", len(ps)-i)
-			break
-		}
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -57,3 +59,29 @@ func (ps Problems) sorted() Problems {
 	})
 	return slices.Compact(ps)
 }
+
+// ended adds, where looking stopped before all was looked at, an entry that says so.
+func (ps Problems) ended(more bool) Problems {
+	if !more {
+		return ps
+	}
+	last := ps[len(ps)-1]
+	return append(ps, Problem{File: last.File, Line: last.Line, Column: last.Column,
+		What: fmt.Sprintf("%s: looking ended after %d", thereMayBeMore, mostProblems)})
+}
+
+const thereMayBeMore = "there may be more mistakes"
+
+// Count is how many mistakes they are, without the entries that say that there may be more.
+func (ps Problems) Count() int {
+	n := 0
+	for _, p := range ps {
+		if !strings.HasPrefix(p.What, thereMayBeMore) {
+			n++
+		}
+	}
+	return n
+}
+
+// cut quotes a value, or the beginning of a long one.
+func cut(s string) string { return text.Quote(text.Short(s, mostValue)) }

@@ -24,6 +24,7 @@ func Schema(whose Whose) ([]byte, error) {
 		s.Properties[sections] = &jsonschema.Schema{
 			Types: []string{"object", "null"}, Description: "The same settings for one repository, by its path.",
 			AdditionalProperties: one, PropertyNames: &jsonschema.Schema{Pattern: "^(/|~/)"},
+			MaxProperties: most(mostEntries),
 		}
 		s.PropertyOrder = append(s.PropertyOrder, sections)
 	}
@@ -73,16 +74,19 @@ func object() *jsonschema.Schema {
 func (k *Key) schema() *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "string", Description: strings.Join(append([]string{k.Short + "."}, k.Long...), " ")}
 	switch k.Kind {
-	case Word, Line:
-		s.Pattern = `\S`
+	case Word:
+		s.Pattern, s.MaxLength = `\S`, most(maxWord)
+	case Line:
+		s.Pattern, s.MaxLength = `\S`, most(maxLine)
 	case Dir:
-		s.Pattern = "^(/|~/)"
+		s.Pattern, s.MaxLength = "^(/|~/)", most(maxWord)
 	case Lines:
-		s = listOf(s, `\S`)
+		s = k.listOf(s, `\S`)
+		s.Items.MaxLength = most(maxLine)
 	case Names:
-		s = listOf(s, envName.String())
+		s = k.listOf(s, envName.String())
 	case Paths:
-		s = listOf(s, `^[^/]`)
+		s = k.listOf(s, `^[^/]`)
 	case Count:
 		s.Type, s.Minimum, s.Maximum = "integer", bound(k.Least), bound(k.Most)
 		if k.Any {
@@ -105,9 +109,11 @@ func (k *Key) schema() *jsonschema.Schema {
 	return s
 }
 
-func listOf(s *jsonschema.Schema, pattern string) *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "array", Description: s.Description, Items: &jsonschema.Schema{Type: "string", Pattern: pattern}}
+func (k *Key) listOf(s *jsonschema.Schema, pattern string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "array", Description: s.Description, MaxItems: most(k.most()), Items: &jsonschema.Schema{Type: "string", Pattern: pattern}}
 }
+
+func most(n int) *int { return &n }
 
 func bound(n int64) *float64 {
 	f := float64(n)

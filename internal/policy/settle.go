@@ -228,6 +228,9 @@ func (s *Settings) Onto(old run.Plan) (run.Plan, error) {
 func (k *Key) ReadTyped(typed []string) (Found, error) {
 	f := Found{At: "--" + k.Flag}
 	var all []string
+	if err := k.tooMany(len(typed)); k.Kind.list() && err != nil {
+		return f, fmt.Errorf("--%s %w", k.Flag, err)
+	}
 	for _, s := range typed {
 		v, err := k.read(s)
 		if err != nil {

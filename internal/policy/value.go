@@ -14,7 +14,6 @@ import (
 
 	"interlock/internal/scope"
 	"interlock/internal/shell"
-	"interlock/internal/text"
 )
 
 // read turns one value, or one entry of a list, into what its key holds. The error says what is
@@ -38,12 +37,12 @@ func (k *Key) read(s string) (any, error) {
 		return k.readSpan(s)
 	case Memory:
 		if _, err := Bytes(s); err != nil {
-			return nil, fmt.Errorf("%s: %w", text.Quote(s), err)
+			return nil, fmt.Errorf("%s: %w", cut(s), err)
 		}
 		return s, nil
 	case Switch:
 		if s != "true" && s != "false" {
-			return nil, fmt.Errorf("%s: known are true and false", text.Quote(s))
+			return nil, fmt.Errorf("%s: known are true and false", cut(s))
 		}
 		return s == "true", nil
 	}
@@ -52,12 +51,14 @@ func (k *Key) read(s string) (any, error) {
 
 func (k *Key) readWord(s string) (any, error) {
 	switch {
-	case strings.TrimSpace(s) == "" || strings.ContainsFunc(s, unicode.IsControl):
+	case len(s) > maxWord:
+		return nil, fmt.Errorf("has %d bytes: at most %d are taken", len(s), maxWord)
+	case strings.TrimSpace(s) == "" || strings.ContainsFunc(s, hidden) || k.Kind == Word && strings.ContainsFunc(s, deceptive):
 		return nil, errors.New("is empty, or holds characters that cannot be seen")
 	case len(k.Words) > 0 && !slices.Contains(k.Words, s):
-		return nil, fmt.Errorf("%s: known are %s", text.Quote(s), all(k.Words))
+		return nil, fmt.Errorf("%s: known are %s", cut(s), all(k.Words))
 	case k.Kind == Dir && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/"):
-		return nil, fmt.Errorf("%s: wanted is an absolute path, or one that begins with ~/", text.Quote(s))
+		return nil, fmt.Errorf("%s: wanted is an absolute path, or one that begins with ~/", cut(s))
 	}
 	return s, nil
 }
@@ -69,16 +70,44 @@ func all(words []string) string {
 	return strings.Join(sorted[:last], ", ") + " and " + sorted[last]
 }
 
+// hidden reports whether a character cannot be seen or changes the direction of text: what is
+// shown would not be what is used (Unicode UAX #44, general categories and default ignorables).
+func hidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// deceptive reports whether a character looks like another one or like none; names have no use for
+// it, while a line may print it.
+func deceptive(r rune) bool {
+	return r != ' ' && unicode.In(r, unicode.Zs, unicode.Variation_Selector)
+}
+
 func badLine(s string) error {
-	if strings.TrimSpace(s) == "" {
+	switch {
+	case len(s) > maxLine:
+		return fmt.Errorf("is a shell line of %d bytes: at most %d are taken; put it into a script and name that", len(s), maxLine)
+	case strings.TrimSpace(s) == "":
 		return errors.New("is a shell line, and empty")
-	}
-	if strings.ContainsFunc(s, func(r rune) bool {
-		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
-	}) {
+	case strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && hidden(r) }):
 		return errors.New("is a shell line, and holds characters that cannot be seen")
 	}
 	return nil
+}
+
+// most is how many entries a list may have.
+func (k *Key) most() int {
+	if k.Kind == Lines {
+		return maxLines
+	}
+	return mostEntries
+}
+
+// tooMany says that a list of n entries is too long, nil if it is not.
+func (k *Key) tooMany(n int) error {
+	if n <= k.most() {
+		return nil
+	}
+	return fmt.Errorf("holds %d entries: at most %d are taken", n, k.most())
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -92,13 +121,13 @@ func badName(s string) error {
 	name, _, pair := strings.Cut(s, "=")
 	switch {
 	case pair:
-		return fmt.Errorf("%s is to be the name of a variable alone: a value would be seen by others", text.Quote(name))
+		return fmt.Errorf("%s is to be the name of a variable alone: a value would be seen by others", cut(name))
 	case !envName.MatchString(s):
-		return fmt.Errorf("%s is not the name of a variable", text.Quote(s))
+		return fmt.Errorf("%s is not the name of a variable", cut(s))
 	case credentials.MatchString(strings.ToUpper(s)):
-		return fmt.Errorf("%s is refused: no forge credential, and nothing that steers git, is handed to an agent", s)
+		return fmt.Errorf("%s is refused: no forge credential, and nothing that steers git, is handed to an agent", cut(s))
 	case strings.HasPrefix(strings.ToUpper(s), "LD_"):
-		return fmt.Errorf("%s is refused: it would be loaded into the program that confines the agent", s)
+		return fmt.Errorf("%s is refused: it would be loaded into the program that confines the agent", cut(s))
 	}
 	return nil
 }
@@ -112,28 +141,28 @@ func (k *Key) readCount(s string) (any, error) {
 		wanted += ", or 0 for no limit"
 	}
 	if !number.MatchString(s) {
-		return nil, fmt.Errorf("%s: %s", text.Quote(s), wanted)
+		return nil, fmt.Errorf("%s: %s", cut(s), wanted)
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || (n < k.Least || n > k.Most) && (n != 0 || !k.Any) {
-		return nil, fmt.Errorf("%s: %s", s, wanted)
+		return nil, fmt.Errorf("%s: %s", cut(s), wanted)
 	}
 	return n, nil
 }
 
 func (k *Key) readSpan(s string) (any, error) {
-	least, wanted := time.Duration(1), "longer than nothing, at most 720h"
+	least, wanted := shortest, "from 1s to 720h"
 	if k.Zero {
 		least, wanted = 0, "from 0s to 720h"
 	}
 	d, err := time.ParseDuration(s)
 	switch {
 	case err != nil && number.MatchString(s):
-		return nil, fmt.Errorf("%s: a duration needs a unit, as in 30m, 90s or 2h", s)
+		return nil, fmt.Errorf("%s: a duration needs a unit, as in 30m, 90s or 2h", cut(s))
 	case err != nil:
-		return nil, fmt.Errorf("%s: wanted is a duration, as in 30m, 90s or 2h", text.Quote(s))
+		return nil, fmt.Errorf("%s: wanted is a duration, as in 30m, 90s or 2h", cut(s))
 	case d < least || d > longest:
-		return nil, fmt.Errorf("%s: wanted is a duration %s", text.Quote(s), wanted)
+		return nil, fmt.Errorf("%s: wanted is a duration %s", cut(s), wanted)
 	}
 	return d, nil
 }
@@ -152,7 +181,7 @@ func (k *Key) inFile(whose Whose, v any) error {
 	case whose == Repository && !bareWord.MatchString(line):
 		return errors.New("begins with more than the bare name of a program: a repository's file does not choose files of the operator's")
 	case whose != Repository && !w.Tilde && strings.ContainsRune(w.Text, '/') && !filepath.IsAbs(w.Text):
-		return fmt.Errorf("%s is relative, and a file is not typed in a directory: name it by an absolute path, or by one that begins with ~/", text.Quote(w.Text))
+		return fmt.Errorf("%s is relative, and a file is not typed in a directory: name it by an absolute path, or by one that begins with ~/", cut(w.Text))
 	}
 	return nil
 }

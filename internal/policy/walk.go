@@ -32,6 +32,8 @@ func (p *parser) at(n *yaml.Node, key, what string) { p.problem(n.Line, n.Column
 // plain tells of all that is no plain value, at each depth.
 func (p *parser) plain(n *yaml.Node, deep int) {
 	switch {
+	case p.more:
+		return
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		p.at(n, "", noAnchors)
 	case n.Style&yaml.TaggedStyle != 0:
@@ -77,7 +79,7 @@ func kindOf(n *yaml.Node) string {
 // pairs calls do for each key of a mapping whose name can be read and comes for the first time.
 func (p *parser) pairs(m *yaml.Node, prefix string, do func(name string, key, value *yaml.Node)) {
 	lines := map[string]int{}
-	for i := 0; i+1 < len(m.Content); i += 2 {
+	for i := 0; i+1 < len(m.Content) && !p.more; i += 2 {
 		key, value := m.Content[i], m.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode:
@@ -167,7 +169,7 @@ func (p *parser) unknown(key *yaml.Node, group, name string, whose Whose) {
 			bad.What += "; known here are " + strings.Join(p.known(group, whose), ", ")
 		}
 	}
-	p.problems = append(p.problems, bad)
+	p.add(bad)
 }
 
 // known lists what a level takes.
@@ -196,6 +198,10 @@ func (p *parser) sections(value *yaml.Node) {
 	}
 	if value.Kind != yaml.MappingNode {
 		p.at(value, sections, sections+" holds the path of a repository, and its settings indented below it; not "+kindOf(value))
+		return
+	}
+	if n := len(value.Content) / 2; n > mostEntries {
+		p.at(value, sections, fmt.Sprintf("%s holds %d repositories: at most %d are taken", sections, n, mostEntries))
 		return
 	}
 	p.pairs(value, sections, func(name string, key, value *yaml.Node) {
@@ -253,6 +259,10 @@ func (p *parser) list(k *Key, n *yaml.Node) any {
 			return nil
 		}
 		return []string{}
+	}
+	if err := k.tooMany(len(n.Content)); err != nil {
+		p.at(n, k.Name, k.Name+" "+err.Error())
+		return nil
 	}
 	all := []string{}
 	for _, c := range n.Content {

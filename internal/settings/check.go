@@ -108,7 +108,10 @@ func (r *Report) judge(ctx context.Context, f *policy.File, name string, whose p
 	if f.Values["checks"].Value != nil {
 		_, inside = toolchain.Find(ctx, r.env)
 	}
-	missing, warnings := f.Programs(inside, path)
+	missing, warnings, err := f.Programs(ctx, inside, path)
+	if err != nil {
+		return err
+	}
 	for _, p := range missing {
 		told := func(q policy.Problem) bool { return q.Line == p.Line && q.What == p.What }
 		if !slices.ContainsFunc(r.Problems, told) {

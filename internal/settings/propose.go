@@ -23,7 +23,8 @@ type Proposal struct {
 	Base   detect.Finding   `json:"base"`
 	Checks []detect.Finding `json:"checks"`
 	Agents []detect.Finding `json:"agents"`
-	Next   []string         `json:"next"` // what to do then, commands but for the first words of a person
+	Todo   string           `json:"todo,omitempty"` // what a person has to write first, a sentence
+	Next   []string         `json:"next"`           // what to type then: commands, each as it stands
 	Text   string           `json:"-"`
 }
 
@@ -36,7 +37,8 @@ func ForOperator(own Own, path string) (Proposal, error) {
 	if own.Path == "" {
 		return p, fmt.Errorf("%w: neither XDG_CONFIG_HOME nor HOME is set; name one with --config FILE", ErrNoPlace)
 	}
-	p.Next = []string{"set agent.command in " + text.Quote(p.File), "interlock config check", "interlock config show"}
+	p.Todo = "Write the shell line that starts your agent into " + p.File + " (agent.command)."
+	p.Next = []string{"interlock config check", "interlock config show"}
 	p.Text = policy.Commented(policy.General, map[string]policy.Fill{"agent.command": {Remark: agentRemark(p.Agents)}})
 	return p, nil
 }
@@ -64,6 +66,9 @@ func ForRepository(ctx context.Context, g *git.Git, at git.Location, own Own, pa
 		branches = append(branches, strings.TrimPrefix(ref, "refs/heads/"))
 	}
 	p.Base = detect.Base(head, branches)
+	if len(p.Checks) == 0 {
+		p.Todo = "No check was found: write at least one into " + p.File + " (checks)."
+	}
 	p.Text, p.Next = policy.Commented(policy.Repository, p.fill()), p.next(at.Worktree, own)
 	return p, nil
 }
@@ -88,12 +93,10 @@ func (p Proposal) fill() map[string]policy.Fill {
 }
 
 func (p Proposal) next(tree string, own Own) []string {
-	var next []string
-	if len(p.Checks) == 0 {
-		next = append(next, "set checks in "+text.Quote(p.File))
+	git := "git -C " + text.Quote(tree)
+	next := []string{ // a path for commit: what else is staged is not ours to commit
+		"interlock config check", git + " add -- " + policy.Path, git + " commit -m 'Configure Interlock' -- " + policy.Path,
 	}
-	dir := text.Quote(tree)
-	next = append(next, "interlock config check", "git -C "+dir+" add "+policy.Path, "git -C "+dir+" commit -m 'Configure Interlock'")
 	if _, err := os.Lstat(own.Path); err != nil && own.Path != "" {
 		next = append(next, "interlock init --operator")
 	}
@@ -152,6 +155,9 @@ func (p Proposal) Summary() string {
 	}
 	for _, f := range p.Agents {
 		fmt.Fprintf(&b, "  agent %s (%s)\n", f.Value, text.Line(f.Why))
+	}
+	if p.Todo != "" {
+		fmt.Fprintf(&b, "%s\n", text.Line(p.Todo))
 	}
 	b.WriteString("next:\n")
 	for _, n := range p.Next {

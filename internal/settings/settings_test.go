@@ -159,6 +159,38 @@ func TestSection(t *testing.T) {
 	}
 }
 
+// typed types what is proposed as it stands, but for interlock's own: a shell takes each for a
+// command, and only the file is committed, whatever else is staged.
+func (p place) typed(made settings.Proposal) {
+	p.Helper()
+	if err := made.Write(false); err != nil {
+		p.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, "staged"), []byte("theirs\n"), 0o600); err != nil {
+		p.Fatal(err)
+	}
+	p.git("add", "staged")
+	for _, line := range made.Next {
+		if strings.HasPrefix(line, "interlock ") {
+			continue
+		}
+		if !strings.HasPrefix(line, "git ") {
+			p.Errorf("%q is no command", line)
+			continue
+		}
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=T", "GIT_AUTHOR_EMAIL=t@localhost", "GIT_COMMITTER_NAME=T", "GIT_COMMITTER_EMAIL=t@localhost")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			p.Errorf("%s: %v\n%s", line, err, out)
+		}
+	}
+	out, err := exec.Command("git", "-C", p.dir, "ls-tree", "-r", "--name-only", "HEAD").Output()
+	if err != nil || string(out) != policy.Path+"\n" {
+		p.Errorf("committed is %q, %v", out, err)
+	}
+	p.git("reset", "-q", "--hard", "HEAD~1")
+}
+
 // TestWrite: a proposal is written whole, and over nothing.
 func TestWrite(t *testing.T) {
 	t.Parallel()
@@ -171,9 +203,10 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made.Base.Value != "main" || len(made.Checks) != 0 || !strings.Contains(made.Summary(), "set checks in") {
+	if made.Base.Value != "main" || len(made.Checks) != 0 || !strings.Contains(made.Summary(), "No check was found: write at least one into ") {
 		t.Errorf("proposed: %+v", made)
 	}
+	p.typed(made)
 	if err := made.Write(false); err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,14 @@ import (
 )
 
 // StoppedError: the turn is kept by a process that is stopped (SIGSTOP, Ctrl-Z, a debugger) in the
-// midst of a write. It cannot be taken from it: what it has half written would go on when it does.
+// midst of a write. It cannot be taken from it: what it has half written would go on when it does. PID is
+// 0 where the process cannot be seen, as from another pid namespace.
 type StoppedError struct{ PID int }
 
 func (e *StoppedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("for %s nobody else had a turn to write: a process that cannot be seen from here keeps it, or stands still in the midst of a write; look for it with fuser or lsof", longWait)
+	}
 	return fmt.Sprintf("process %d is stopped in the midst of a write and keeps everybody else from theirs: continue it (kill -CONT %d), or end it (kill -KILL %d; what it had begun is undone)",
 		e.PID, e.PID, e.PID)
 }
@@ -27,17 +31,25 @@ func (e *StoppedError) Error() string {
 const (
 	stoppedWait = 10 * time.Second
 	stoppedLook = time.Second
+	longWait    = time.Minute // a turn is a fraction of a second, so of no line that anybody has seen
 )
 
 // watch looks at who has the turn while somebody waits for it.
 type watch struct {
+	begin time.Time
 	pid   int
 	since time.Time // it was seen stopped at every look since then
 }
 
 // look returns a *StoppedError once the same holder was seen stopped for long enough.
 func (w *watch) look(f *os.File, now time.Time) error {
+	if w.begin.IsZero() {
+		w.begin = now
+	}
 	pid := holder(f)
+	if now.Sub(w.begin) >= longWait && !isStopped(pid) {
+		return &StoppedError{}
+	}
 	if pid == 0 && w.pid != 0 && isStopped(w.pid) {
 		return nil // the table is read in pieces, and what moves meanwhile can be missed
 	}

@@ -173,16 +173,21 @@ func TestWatch(t *testing.T) {
 		held()
 		return w.look(f, now.Add(after))
 	}
-	if err := errors.Join(look(0), look(time.Hour)); err != nil {
+	if err := errors.Join(look(0), look(longWait-1)); err != nil {
 		t.Errorf("it runs: %v", err)
+	}
+	var named *StoppedError
+	if err := look(longWait); !errors.As(err, &named) || named.PID != 0 || strings.Contains(err.Error(), "kill") {
+		t.Errorf("it has it for very long: %v", err)
 	}
 	o.stop(t)
 	if err := errors.Join(look(time.Hour), look(time.Hour+stoppedWait-1)); err != nil {
 		t.Errorf("not yet: %v", err)
 	}
-	if err := look(time.Hour + stoppedWait); err == nil {
-		t.Error("it was stopped for long enough, and nothing is said")
+	if err := look(time.Hour + stoppedWait); !errors.As(err, &named) || named.PID != o.Process.Pid {
+		t.Errorf("it was stopped for long enough: %v", err)
 	}
+	w = watch{}
 	if err := o.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +198,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("it goes on: %v", err)
 	}
 	o.stop(t)
-	if err := look(3 * time.Hour); err != nil {
+	if err := look(2*time.Hour + time.Second); err != nil {
 		t.Errorf("it was stopped anew: %v", err)
 	}
 }
