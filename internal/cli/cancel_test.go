@@ -73,7 +73,7 @@ func TestHolderInOtherNamespace(t *testing.T) {
 	first.signal(syscall.SIGKILL)
 	first.wait()
 	p.expire()
-	if out := p.must(6, p.work()...); !strings.Contains(out, "another pid namespace") || !strings.Contains(out, "next: type the command there") {
+	if out := p.must(6, p.work()...); !strings.Contains(out, "another pid namespace") || !strings.Contains(out, "then: type the command there") {
 		t.Errorf("its lease is over, its session is not known to be:\n%s", out)
 	}
 	if got := p.refs("refs/heads/interlock/"); len(got) != 0 {

@@ -26,7 +26,8 @@ type problem struct {
 	Exit int    `json:"exit"`
 	What string `json:"what"`
 	Safe string `json:"safe"`
-	Next string `json:"next"`
+	Next string `json:"next"`           // one command line
+	Then string `json:"then,omitempty"` // what to do after it, or instead; for people
 }
 
 // text is the form for people.
@@ -39,6 +40,9 @@ func (p problem) text() string {
 	if p.Next != "" {
 		fmt.Fprintf(&b, "  next: %s\n", text.Line(p.Next))
 	}
+	if p.Then != "" {
+		fmt.Fprintf(&b, "  then: %s\n", text.Line(p.Then))
+	}
 	return b.String()
 }
 
@@ -50,7 +54,10 @@ type usageError struct {
 func (e *usageError) Error() string { return e.what }
 
 // refusal is a refusal of the command line itself, in words of its own.
-type refusal problem
+type refusal struct {
+	Exit             int
+	What, Safe, Next string
+}
 
 func (e *refusal) Error() string { return e.What }
 
@@ -72,26 +79,26 @@ func explain(ctx context.Context, err error, args []string) problem {
 	var still *agent.NotExecutableError
 	switch {
 	case errors.As(err, &usage):
-		return problem{run.ExitUsage, usage.what, nothingChanged, usage.next}
+		return problem{run.ExitUsage, usage.what, nothingChanged, usage.next, ""}
 	case errors.As(err, &own):
-		return problem(*own)
+		return problem{own.Exit, own.What, own.Safe, own.Next, ""}
 	case errors.As(err, &stop):
 		return ofEngine(stop, args)
 	case interrupted(ctx, err):
-		return problem{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + text.QuoteAll(args)}
+		return problem{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + text.QuoteAll(args), ""}
 	case errors.As(err, &accept):
 		return ofAccept(accept)
 	case errors.As(err, &broken):
 		return ofClaim(broken)
 	case errors.As(err, &unfit):
-		return problem{run.ExitUnfit, unfit.Reason, nothingChanged, unfit.Remedy}
+		return problem{run.ExitUnfit, unfit.Reason, nothingChanged, "interlock doctor", unfit.Remedy}
 	case errors.As(err, &missing):
 		return problem{run.ExitRefused, fmt.Sprintf("there is no %s %d", missing.What, missing.Number), nothingChanged,
-			"interlock " + missing.What + " list"}
+			"interlock " + missing.What + " list", ""}
 	case errors.As(err, &nowhere):
-		return problem{run.ExitUsage, nowhere.Error(), nothingChanged, elsewhere(args)}
+		return problem{run.ExitUsage, nowhere.Error(), nothingChanged, elsewhere(args), ""}
 	case errors.As(err, &still):
-		return problem{run.ExitUsage, still.Error(), nothingChanged, "chmod +x " + text.Quote(still.Path)}
+		return problem{run.ExitUsage, still.Error(), nothingChanged, "chmod +x " + text.Quote(still.Path), ""}
 	}
 	return explainKind(err, args)
 }
@@ -124,7 +131,7 @@ func ofAccept(e *local.AcceptError) problem {
 	if next == "" {
 		next = fmt.Sprintf("interlock change show %d", e.Change)
 	}
-	return problem{run.ExitRefused, fmt.Sprintf("change %d is not accepted: %s", e.Change, e.Why), nothingChanged, next}
+	return problem{run.ExitRefused, fmt.Sprintf("change %d is not accepted: %s", e.Change, e.Why), nothingChanged, next, ""}
 }
 
 // ofClaim is a claim that is not broken.
@@ -133,12 +140,12 @@ func ofClaim(e *claim.RefusedError) problem {
 	if e.Held {
 		exit = run.ExitHeld
 	}
-	return problem{exit, e.What, nothingChanged, e.Next}
+	return problem{exit, e.What, nothingChanged, e.Next, ""}
 }
 
 // ofEngine is a refusal of the engine, which has words of its own.
 func ofEngine(r *engine.Refusal, args []string) problem {
-	p := problem{r.Exit, r.What, r.Safe, r.Next}
+	p := problem{r.Exit, r.What, r.Safe, r.Next, r.Then}
 	if p.Next == "" {
 		p.Next = "interlock " + text.QuoteAll(args)
 	}
@@ -208,10 +215,10 @@ func explainKind(err error, args []string) problem {
 	var storeHeld *store.HeldError
 	var forgeHeld *forge.HeldError
 	if errors.As(err, &storeHeld) || errors.As(err, &forgeHeld) {
-		return problem{run.ExitHeld, err.Error(), nothingChanged, "interlock runs"}
+		return problem{run.ExitHeld, err.Error(), nothingChanged, "interlock runs", ""}
 	}
 	if strings.Contains(err.Error(), "No space left on device") { // as git says it
-		return problem{run.ExitUnfit, err.Error(), "what was saved before is whole; nothing half-written counts", "df -h"}
+		return problem{run.ExitUnfit, err.Error(), "what was saved before is whole; nothing half-written counts", "df -h", ""}
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.is) {
@@ -219,8 +226,8 @@ func explainKind(err error, args []string) problem {
 			if next == "" {
 				next = again
 			}
-			return problem{k.exit, err.Error(), k.safe, next}
+			return problem{k.exit, err.Error(), k.safe, next, ""}
 		}
 	}
-	return problem{run.ExitRefused, err.Error(), workKept, "interlock doctor"}
+	return problem{run.ExitRefused, err.Error(), workKept, "interlock doctor", ""}
 }

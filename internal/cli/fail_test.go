@@ -94,9 +94,9 @@ func TestInterruptedByCause(t *testing.T) {
 // TestProblemIsSafeToPrint: what others wrote does nothing to a terminal.
 func TestProblemIsSafeToPrint(t *testing.T) {
 	t.Parallel()
-	p := problem{1, "issue \x1b[31m\u202e", "kept\x1b", "git -C '\x07' status\nrm"}
+	p := problem{1, "issue \x1b[31m\u202e", "kept\x1b", "git -C '\x07' status\nrm", "go on\x1b"}
 	got := p.text()
-	if strings.ContainsAny(got, "\x1b\u202e\x07") || strings.Count(got, "\n") != 3 {
+	if strings.ContainsAny(got, "\x1b\u202e\x07") || strings.Count(got, "\n") != 4 {
 		t.Errorf("%q", got)
 	}
 }

@@ -124,7 +124,7 @@ func TestInterruptKeepsEverything(t *testing.T) {
 		t.Errorf("after SIGINT: %d, want 130\n%s", code, first.out)
 	}
 	p.dead()
-	if !strings.Contains(first.out.String(), "type the command again") {
+	if out := first.out.String(); !strings.Contains(out, "\n  next: interlock --state-dir "+p.state+" run ") || !strings.Contains(out, "\n  then: ") {
 		t.Errorf("no word of how to go on:\n%s", first.out)
 	}
 	if rows := p.runs(); rows[0].Spent != 0 || rows[0].State != "implementing" {

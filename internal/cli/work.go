@@ -36,7 +36,7 @@ func (a *app) result(ctx context.Context, r run.Run, err error) error {
 	res.Next = carry(res.Next, a.args)
 	if err != nil { // scripts get the run as it stands, with what stopped it
 		p := explain(ctx, err, a.args)
-		res.Reason, res.Next, res.Exit = p.What, carry(p.Next, a.args), p.Exit
+		res.Reason, res.Next, res.Then, res.Exit = p.What, carry(p.Next, a.args), p.Then, p.Exit
 	}
 	return a.rest(r, res)
 }

@@ -38,7 +38,7 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 		return run.Run{}, &Refusal{
 			Exit: run.ExitRefused, What: fmt.Sprintf("all %d attempts for issue %d are spent, the last by run %s: %s", r.Spent, issue, last.ID, last.Reason),
 			Safe: "nothing was started; its work is kept", NotStarted: true,
-			Next: fmt.Sprintf("type the command again with --attempts %d", r.Spent+run.Attempts),
+			Next: "interlock logs " + last.ID, Then: fmt.Sprintf("type the command again with --attempts %d", r.Spent+run.Attempts),
 		}
 	}
 	base, err := e.findBase(ctx, t.Base, r.ID)
@@ -169,19 +169,20 @@ func (e *Engine) findBase(ctx context.Context, branch, runID string) (run.Base, 
 		return run.Base{}, fmt.Errorf("look at base %s: %w", name, err)
 	}
 	if len(needs.Submodules)+len(needs.LFS) > 0 {
-		return run.Base{}, unsupported(name, needs)
+		return run.Base{}, e.unsupported(name, needs)
 	}
 	return run.Base{Branch: name, Commit: run.Commit{Hash: c.Hash, Tree: c.Tree}}, nil
 }
 
-func unsupported(branch string, needs traits.Traits) error {
+func (e *Engine) unsupported(branch string, needs traits.Traits) error {
 	what := fmt.Sprintf("base %s has submodules (%q)", branch, needs.Submodules)
 	if len(needs.Submodules) == 0 {
 		what = fmt.Sprintf("base %s keeps files in Git LFS (%q)", branch, needs.LFS)
 	}
 	return &Refusal{
 		Exit: run.ExitRefused, What: what + "; they would be missing from the workspace",
-		Safe: "nothing was started", Next: "name a base without them: --base BRANCH",
+		Safe: "nothing was started", Next: "git -C " + text.Quote(e.RepoPath) + " branch --list",
+		Then: "type the command again with a base without them: --base BRANCH",
 	}
 }
 
@@ -194,7 +195,7 @@ func (e *Engine) noBase(branch string, err error) error {
 		r.Next = "git -C " + where + " commit --allow-empty -m 'first commit'"
 	case errors.Is(err, forge.ErrDetached):
 		r.What = fmt.Sprintf("HEAD of %s is detached, so the base branch is not known", e.RepoPath)
-		r.Next = "name it: --base BRANCH, or: git -C " + where + " switch BRANCH"
+		r.Next, r.Then = "git -C "+where+" switch BRANCH", "or type the command again with --base BRANCH"
 	case errors.Is(err, forge.ErrNotFound):
 		r.What = fmt.Sprintf("there is no branch %q in %s", branch, e.RepoPath)
 		r.Next = "git -C " + where + " branch --list"
@@ -334,7 +335,8 @@ func (e *Engine) proveGone(h *hold, r run.Run, from run.Holder) error {
 	if err == nil && (why == "" || from.ID == "") {
 		return nil
 	}
-	what, next := fmt.Sprintf("run %s: %v", r.ID, err), "interlock doctor; end what is left of the session by hand and restart the machine: without a cgroup nothing else proves its end"
+	what, next := fmt.Sprintf("run %s: %v", r.ID, err), "interlock doctor"
+	then := "end what is left of the session by hand and restart the machine: without a cgroup nothing else proves its end"
 	if err == nil {
 		hist, herr := e.Store.History(h.Live, r.ID)
 		if herr != nil {
@@ -343,10 +345,11 @@ func (e *Engine) proveGone(h *hold, r run.Run, from run.Holder) error {
 		if !slices.ContainsFunc(hist.Sessions, func(s store.Session) bool { return !s.Ended }) {
 			return nil
 		}
-		what, next = fmt.Sprintf("run %s: its last holder was %s; %s", r.ID, claim.Holder(from), why), "type the command there"
+		what = fmt.Sprintf("run %s: its last holder was %s; %s", r.ID, claim.Holder(from), why)
+		next, then = "interlock show "+r.ID, "type the command there"
 	}
 	return &Refusal{
-		Exit: run.ExitBusy, What: what, Safe: "nothing of it is imported while its tree may be alive", Next: next, NotStarted: true, Err: err,
+		Exit: run.ExitBusy, What: what, Safe: "nothing of it is imported while its tree may be alive", Next: next, Then: then, NotStarted: true, Err: err,
 	}
 }
 

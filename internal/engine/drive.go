@@ -137,7 +137,8 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) (run.Run, error)
 	if r.Repo != e.RepoKey {
 		return r, &Refusal{
 			Exit: run.ExitRefused, What: fmt.Sprintf("run %s is of another repository than the one at %s", r.ID, e.RepoPath),
-			Safe: "nothing was changed", Next: fmt.Sprintf("interlock cancel %s --repo PATH, with the path that repository has now", r.ID),
+			Safe: "nothing was changed", Next: fmt.Sprintf("interlock cancel %s --repo PATH", r.ID),
+			Then: "PATH is the path that repository has now",
 		}
 	}
 	if !r.State.Live() && len(r.Effects) == 0 {

@@ -113,12 +113,13 @@ func (e *Engine) instead(r run.Run, f run.Effect, err error) run.Event {
 	}
 	parked := run.ParkedBecause{
 		Reason: fmt.Sprintf("the forge refuses the %s: %v", f.Kind, err), Say: fmt.Sprintf("The forge refuses the %s.", f.Kind),
-		Next: "see to it, then type the command again", Exit: run.ExitRefused,
+		Next: "interlock show " + r.ID, Then: "see to it, then type the command again", Exit: run.ExitRefused,
 	}
 	if errors.Is(err, forge.ErrInvalid) { // what we ask for is refused, so the same would be refused again
 		parked.Precond = preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan)
-		parked.Next = fmt.Sprintf("change what is wrong in the issue: interlock issue show %d --repo %s; or close it: interlock issue close %d --repo %s",
-			r.Issue, text.Quote(e.RepoPath), r.Issue, text.Quote(e.RepoPath))
+		repo := text.Quote(e.RepoPath)
+		parked.Next = fmt.Sprintf("interlock issue show %d --repo %s", r.Issue, repo)
+		parked.Then = fmt.Sprintf("change what is wrong in it; or close it: interlock issue close %d --repo %s", r.Issue, repo)
 	}
 	return parked
 }

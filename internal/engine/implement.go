@@ -57,9 +57,9 @@ func (e *Engine) spent(r run.Run) run.Event {
 	return run.ParkedBecause{
 		Reason: fmt.Sprintf("%d of %d attempts are used; the last one: %s", r.Spent, r.Plan.Attempts, r.Reason),
 		Say:    fmt.Sprintf("%d of %d attempts are used, and none brought work that passes.", r.Spent, r.Plan.Attempts),
-		Next: fmt.Sprintf("interlock logs %s, then mend the issue, the agent or the checks; or type the command again with --attempts %d",
-			r.ID, r.Plan.Attempts+3),
-		Exit: run.ExitFailed, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
+		Next:   "interlock logs " + r.ID,
+		Then:   fmt.Sprintf("mend the issue, the agent or the checks; or type the command again with --attempts %d", r.Plan.Attempts+3),
+		Exit:   run.ExitFailed, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 	}
 }
 
@@ -67,7 +67,7 @@ func (e *Engine) spent(r run.Run) run.Event {
 // to the machine: what it depends on is not in the run, so the same command may try again.
 func (e *Engine) hopeless(r run.Run, reason string) run.Event {
 	return run.ParkedBecause{
-		Reason: reason, Next: "interlock logs " + r.ID + ", then type the command again with another --command",
+		Reason: reason, Next: "interlock logs " + r.ID, Then: "type the command again with another --command",
 		Say: "The agent cannot be started.", Exit: run.ExitFailed,
 	}
 }

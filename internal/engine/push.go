@@ -66,7 +66,8 @@ func (e *Engine) notPushed(r run.Run, branch string, err error) (run.Event, erro
 	return nil, &Refusal{
 		Exit: exit, What: fmt.Sprintf("run %s of issue %d: %s %s: %v", r.ID, r.Issue, why, branch, err),
 		Safe:       "the verified commit is kept, nothing was moved: git --git-dir " + text.Quote(e.repo.Dir()) + " show " + r.Head.Hash,
-		Next:       "see to what it asks for, then type the command again: it only pushes; or: interlock cancel " + r.ID,
+		Next:       "interlock show " + r.ID,
+		Then:       "see to what it asks for and type the command again: it only pushes; or: interlock cancel " + r.ID,
 		NotStarted: true, Err: err,
 	}
 }
@@ -119,7 +120,7 @@ func (e *Engine) baseMoved(ctx context.Context, r run.Run) (run.Event, error) {
 	if errors.Is(err, git.ErrNoRef) {
 		return run.ParkedBecause{
 			Reason: fmt.Sprintf("base branch %s is gone", r.Base.Branch), Exit: run.ExitRefused,
-			Next: "type the command again with --base BRANCH",
+			Next: "git -C " + text.Quote(e.RepoPath) + " branch --list", Then: "type the command again with --base BRANCH",
 		}, nil
 	}
 	if err != nil {
@@ -157,7 +158,7 @@ func (e *Engine) baseRewritten(r run.Run, now string) run.Event {
 		Reason: fmt.Sprintf("base branch %s was rewritten: it is at %.12s, which does not hold %.12s any more, on which the work was verified; to push the work would bring back what was taken out",
 			r.Base.Branch, now, r.Base.Commit.Hash),
 		Say:  fmt.Sprintf("The base branch %s was rewritten while this was worked.", r.Base.Branch),
-		Next: "type the command again: it begins anew on the base as it is now", Exit: run.ExitRefused,
+		Next: "interlock show " + r.ID, Then: "type the command again: it begins anew on the base as it is now", Exit: run.ExitRefused,
 	}
 }
 

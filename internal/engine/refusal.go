@@ -22,8 +22,9 @@ type Refusal struct {
 	Exit       int
 	What       string
 	Safe       string
-	Next       string
-	NotStarted bool // nothing was begun now, so another issue may be tried
+	Next       string // one command line that can be pasted; "" is the same command again
+	Then       string // what to do after it, or instead; for people
+	NotStarted bool   // nothing was begun now, so another issue may be tried
 	Err        error
 }
 
@@ -68,14 +69,14 @@ func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
 	if waited > 0 {
 		what += fmt.Sprintf("; waited %s", waited)
 	}
-	next := "type the command again with --wait 10m"
+	next, then := "interlock runs", "type the command again with --wait 10m"
 	if h.run != "" {
 		next = "interlock show " + h.run
 	}
 	if h.claim != nil { // or, if that installation is gone for good, claim break, which show prints
 		next = fmt.Sprintf("interlock claim show %d --repo %s", h.issue, text.Quote(repo))
 	}
-	return &Refusal{Exit: run.ExitHeld, What: what, Safe: "nothing was started", Next: next, NotStarted: true, Err: h}
+	return &Refusal{Exit: run.ExitHeld, What: what, Safe: "nothing was started", Next: next, Then: then, NotStarted: true, Err: h}
 }
 
 // damagedRun makes a refusal of one issue out of a record of its run that cannot be read: the other
@@ -93,13 +94,13 @@ func damagedRun(issue int64, err error) error {
 // interrupted is what an operator sees who pressed Ctrl-C.
 func (e *Engine) interrupted(r run.Run) *Refusal {
 	if r.ID == "" {
-		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted; nothing had been started here", Safe: "nothing was changed", Next: "type the command again"}
+		return &Refusal{Exit: run.ExitInterrupted, What: "interrupted; nothing had been started here", Safe: "nothing was changed"}
 	}
 	return &Refusal{
 		Exit: run.ExitInterrupted,
 		What: fmt.Sprintf("interrupted: run %s of issue %d stopped in state %q", r.ID, r.Issue, r.State),
 		Safe: "its claim, its commits and its workspaces are kept; no process of it is left",
-		Next: "type the command again to go on, or: interlock cancel " + r.ID,
+		Then: "it goes on; to end it instead: interlock cancel " + r.ID,
 	}
 }
 
@@ -121,7 +122,7 @@ func (e *Engine) ended(r run.Run) error {
 	case run.Parked:
 		return &Refusal{
 			Exit: r.Exit, What: fmt.Sprintf("issue %d is parked by run %s: %s", r.Issue, r.ID, r.Reason),
-			Safe: e.keptWork(r), Next: r.Next,
+			Safe: e.keptWork(r), Next: r.Next, Then: r.Then,
 		}
 	}
 	return &Refusal{
@@ -156,18 +157,19 @@ func (e *Engine) explain(r run.Run, err error) error {
 	case strings.Contains(err.Error(), "No space left on device"), errors.Is(err, syscall.ENOSPC):
 		return &Refusal{
 			Exit: run.ExitUnfit, What: fmt.Sprintf("run %s of issue %d: %v", r.ID, r.Issue, err),
-			Safe: "what was saved before is whole", Next: "df -h " + text.Quote(e.State) + ", make room, then type the command again", Err: err,
+			Safe: "what was saved before is whole", Next: "df -h " + text.Quote(e.State), Then: "make room, then type the command again", Err: err,
 		}
 	case e.moved(err):
 		return &Refusal{
 			Exit: run.ExitRefused, What: fmt.Sprintf("run %s of issue %d: there is no repository at %s any more", r.ID, r.Issue, e.RepoPath),
-			Safe: "its work is kept, and its claim stays with the repository", Next: "type the command again with --repo and the path that it has now", Err: err,
+			Safe: "its work is kept, and its claim stays with the repository", Next: "interlock show " + r.ID,
+			Then: "type the command again with --repo and the path that it has now", Err: err,
 		}
 	case unknown(err), errors.Is(err, lease.ErrOverdue):
 		return &Refusal{
 			Exit: run.ExitUnknown, What: fmt.Sprintf("run %s of issue %d: %v", r.ID, r.Issue, err),
 			Safe: "what may have happened is written down and will be looked for before anything is done again",
-			Next: "type the command again", Err: err,
+			Err:  err,
 		}
 	}
 	return fmt.Errorf("run %s of issue %d: %w", r.ID, r.Issue, err)

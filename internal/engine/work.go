@@ -176,7 +176,7 @@ func (e *Engine) rests(ctx context.Context, t *task, last *run.Run) error {
 		return &Refusal{
 			Exit: run.ExitRefused,
 			What: fmt.Sprintf("issue %d is %s by run %s: %s; nothing it depends on has changed since", last.Issue, last.State, last.ID, last.Reason),
-			Safe: "nothing was started; its work is kept", Next: next, NotStarted: true,
+			Safe: "nothing was started; its work is kept", Next: next, Then: last.Then, NotStarted: true,
 		}
 	}
 	return nil

@@ -336,7 +336,7 @@ func (r *Run) parked(e ParkedBecause) error {
 		return fmt.Errorf("change %d is open already", r.Change)
 	}
 	claimed := r.claimSettled()
-	r.State, r.Reason, r.Next, r.Exit, r.Precond = Parked, e.Reason, e.Next, e.Exit, e.Precond
+	r.State, r.Reason, r.Next, r.Then, r.Exit, r.Precond = Parked, e.Reason, e.Next, e.Then, e.Exit, e.Precond
 	r.Effects, r.Running = nil, false
 	if e.Say == "" {
 		e.Say = e.Reason

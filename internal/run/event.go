@@ -87,6 +87,7 @@ type Renewed struct {
 type ParkedBecause struct {
 	Reason  string `json:"reason"`
 	Next    string `json:"next"`
+	Then    string `json:"then,omitempty"` // what to do after it; for people
 	Exit    int    `json:"exit"`
 	Precond string `json:"precond"`
 	Say     string `json:"say,omitempty"`    // what the forge is told; "" is the reason itself

@@ -169,6 +169,7 @@ type Run struct {
 	State    State  `json:"state"`
 	Reason   string `json:"reason,omitempty"` // why it is where it is, for a person
 	Next     string `json:"next,omitempty"`   // a command that goes on from here
+	Then     string `json:"then,omitempty"`   // what to do after it, or instead; for people
 	Exit     int    `json:"exit"`             // the exit code a resting state maps to
 	Precond  string `json:"precond,omitempty"`
 	Attempt  int    `json:"attempt"`           // number of the newest session, 0 before the first

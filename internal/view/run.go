@@ -94,6 +94,7 @@ func (r Recorded) Text() string {
 	field(&b, "state", string(r.State))
 	field(&b, "why", whyStopped(r.Stopped, r.Reason))
 	field(&b, "next", r.Next)
+	field(&b, "then", r.Then)
 	field(&b, "repo", r.RepoPath)
 	r.work(&b)
 	field(&b, "attempts", fmt.Sprintf("%d of %d spent", r.Spent, r.Plan.Attempts))
@@ -163,6 +164,7 @@ type Result struct {
 	Exit       int       `json:"exit"`
 	Reason     string    `json:"reason,omitempty"`
 	Next       string    `json:"next,omitempty"` // a command that goes on from here
+	Then       string    `json:"then,omitempty"` // what to do after it, or instead; for people
 	Warnings   []string  `json:"warnings,omitempty"`
 }
 
@@ -179,7 +181,7 @@ func ResultOf(r run.Run) Result {
 	res := Result{
 		Issue: r.Issue, Run: r.ID, State: r.State, Change: r.Change, Head: r.Head.Hash, Branch: r.Branch,
 		Base: r.Base.Branch, BaseCommit: r.Base.Commit.Hash, Repo: r.RepoPath, Sandbox: r.Sandbox,
-		Attempts: r.Attempt, Reason: r.Reason, Next: Next(r)[0], Exit: restCode(r), Warnings: r.Warnings,
+		Attempts: r.Attempt, Reason: r.Reason, Next: Next(r)[0], Then: r.Then, Exit: restCode(r), Warnings: r.Warnings,
 	}
 	if r.Verdict != nil {
 		res.Checks = &Checks{r.Verdict.Passed, r.Verdict.Tests, r.Verdict.Warnings}
@@ -229,6 +231,9 @@ func Rest(r run.Run, next ...string) string {
 	b.WriteString("next:\n")
 	for _, n := range next {
 		b.WriteString("  " + text.Line(n) + "\n")
+	}
+	if r.Then != "" {
+		fmt.Fprintf(&b, "then: %s\n", text.Line(r.Then))
 	}
 	return b.String()
 }
