@@ -30,7 +30,7 @@ var uncounted = map[string]exception{
 	"internal/sandbox/upload.go execMain":                  {24, beforeExec},
 	"internal/sandbox/upload.go enterConfined":             {14, beforeExec},
 	"internal/sandbox/bwrap.go enterDevices":               {17, beforeExec},
-	"internal/failpoint/on.go Here":                        {8, killed},
+	"internal/failpoint/on.go Here":                        {10, killed},
 	"internal/failpoint/on.go first":                       {14, killed},
 	"internal/failpoint/on.go Fault":                       {4, killed},
 }

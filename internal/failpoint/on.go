@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -40,7 +41,11 @@ func Here(name string) {
 		_ = syscall.Kill(self, syscall.SIGKILL)
 		select {}
 	case os.Getenv("INTERLOCK_STOPPOINT"):
-		_ = syscall.Kill(self, syscall.SIGSTOP)
+		// Sent to this thread: one that is sent to the process may be taken by another, and this one
+		// goes on into the write before all are stopped.
+		runtime.LockOSThread()
+		_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(self), uintptr(syscall.Gettid()), uintptr(syscall.SIGSTOP))
+		runtime.UnlockOSThread()
 	}
 }
 
