@@ -23,9 +23,7 @@ func TestHomeOfTheBase(t *testing.T) {
 	for _, level := range []sandbox.Level{sandbox.None, sandbox.Full} {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
-			if err := facts().Check(level); err != nil {
-				t.Skip(err)
-			}
+			need(t, level)
 			f, req := change(t, map[string]string{"t.sh*": script("base")}, map[string]string{"t.sh*": script("head")}, "./t.sh; : pytest")
 			req.Level = level
 			for range 2 {

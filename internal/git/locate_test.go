@@ -63,6 +63,9 @@ func TestLocateThroughABindMount(t *testing.T) {
 	dir, _ := project(t)
 	at := t.TempDir()
 	if err := syscall.Mount(dir, at, "", syscall.MS_BIND, ""); err != nil {
+		if os.Getenv("INTERLOCK_CI") != "" {
+			t.Fatalf("a bind mount is needed here: %v", err)
+		}
 		t.Skipf("a bind mount cannot be made here: %v", err)
 	}
 	defer func() {
