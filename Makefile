@@ -19,7 +19,7 @@ build: ## build the static binary into ./bin
 tools: ## install bubblewrap, strace and a C compiler where that can be done, else say what is missing
 	@./.ci/tools
 
-check: tools fmt vet house test race resume cover ## everything below: what has to be green before a commit
+check: tools fmt vet house test race resume cover ## fmt, vet, house, test, race, resume and cover: what has to be green before a commit
 
 fmt: ## list the files that gofmt would change, and fail if there are any
 	@gofmt="$$($(GO) env GOROOT)/bin/gofmt"; [ -x "$$gofmt" ] || gofmt=gofmt; \
