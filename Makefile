@@ -61,7 +61,7 @@ hostile: ## each attack of the corpus, by a hostile agent or a hostile repositor
 	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -parallel 4 -run '^TestHostile' -v ./internal/cli
 
 crash: ## kill each command before and after each write, and type it again; prints the matrix (minutes)
-	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -timeout 30m -run TestCrash -v ./internal/cli
+	$(GO) test $(TESTFLAGS) -vet=off -tags failpoint -timeout 30m -parallel 4 -run TestCrash -v ./internal/cli
 
 torture: ## OPS=1000000 and more: kill and pause many processes, and judge what they were told
 	INTERLOCK_OPS=$(OPS) $(GO) test $(TESTFLAGS) -vet=off -count=1 -timeout 0 -run TestLinear -v ./internal/store/sqlite

@@ -70,6 +70,7 @@ func (m *matrix) print(t *testing.T) {
 // write, and has each write fail though it was persisted; then the command is typed again. In the
 // end there has to be what there is without a crash: nothing twice, nothing lost.
 func TestCrash(t *testing.T) {
+	inMemory(t)
 	seen, m, ran := map[string]bool{}, new(matrix), 0
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
