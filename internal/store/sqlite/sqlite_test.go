@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(powerVariable); dir != "" {
 		os.Exit(workAndTell(dir))
 	}
+	if dir := os.Getenv(fuseVariable); dir != "" {
+		os.Exit(serveFUSE(dir))
+	}
 	if m, ok := lineartest.Self(); ok {
 		os.Exit(askTheStore(m))
 	}
