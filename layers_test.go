@@ -42,6 +42,7 @@ var layers = map[string]layer{
 	"internal/detect":    {level: 0},
 	"internal/covered":   {level: 0, suite: true}, // has children of tests counted
 	"internal/testcount": {level: 0},
+	"internal/wire":      {level: 0},
 	"internal/testdiff":  {level: 0},
 
 	"internal/store":     {level: 1, may: []string{"run"}},
