@@ -79,7 +79,8 @@ var layers = map[string]layer{
 	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
-	"cmd/interlock": {level: 7, may: []string{"cli"}},
+	"cmd/interlock":      {level: 7, may: []string{"cli"}},
+	"cmd/interlock-gate": {level: 7, may: []string{"wire"}},
 }
 
 // forbidden are package names that say nothing.
