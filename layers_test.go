@@ -59,6 +59,7 @@ var layers = map[string]layer{
 	"internal/lease":            {level: 2, may: []string{"run", "sandbox/process", "store", "failpoint"}},
 	"internal/snapshot":         {level: 2, may: []string{"run", "git"}},
 	"internal/scriptmodel":      {level: 2},
+	"internal/broker":           {level: 3, may: []string{"wire"}},
 	"internal/failpoint/writes": {level: 2, may: []string{"failpoint", "store", "forge", "run"}},
 
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "covered", "github.com/google/go-cmp", "pgregory.net/rapid"}},
