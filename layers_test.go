@@ -22,14 +22,15 @@ type layer struct {
 
 // layers is the one place where it is written down who may import whom.
 var layers = map[string]layer{
-	"internal/run":        {level: 0},
-	"internal/git":        {level: 0, may: []string{"git/inode"}},
-	"internal/scope":      {level: 0},
-	"internal/text":       {level: 0},
-	"internal/statedir":   {level: 0, may: []string{"golang.org/x/sys"}},
-	"internal/sandbox":    {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
-	"internal/git/inode":  {level: 0}, // a part of git
-	"internal/git/traits": {level: 1, may: []string{"git"}},
+	"internal/run":           {level: 0},
+	"internal/git":           {level: 0, may: []string{"git/inode"}},
+	"internal/scope":         {level: 0},
+	"internal/scope/command": {level: 0, may: []string{"mvdan.cc/sh/v3"}}, // a part of scope
+	"internal/text":          {level: 0},
+	"internal/statedir":      {level: 0, may: []string{"golang.org/x/sys"}},
+	"internal/sandbox":       {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
+	"internal/git/inode":     {level: 0}, // a part of git
+	"internal/git/traits":    {level: 1, may: []string{"git"}},
 	// Parts of the sandbox.
 	"internal/sandbox/confine":         {level: 0, may: []string{"sandbox/confine/seccomp", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 	"internal/sandbox/confine/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},
