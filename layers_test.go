@@ -22,14 +22,15 @@ type layer struct {
 
 // layers is the one place where it is written down who may import whom.
 var layers = map[string]layer{
-	"internal/run":        {level: 0},
-	"internal/git":        {level: 0, may: []string{"git/inode"}},
-	"internal/scope":      {level: 0},
-	"internal/text":       {level: 0},
-	"internal/statedir":   {level: 0, may: []string{"golang.org/x/sys"}},
-	"internal/sandbox":    {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
-	"internal/git/inode":  {level: 0}, // a part of git
-	"internal/git/traits": {level: 1, may: []string{"git"}},
+	"internal/run":           {level: 0},
+	"internal/git":           {level: 0, may: []string{"git/inode"}},
+	"internal/scope":         {level: 0},
+	"internal/scope/command": {level: 0, may: []string{"mvdan.cc/sh/v3"}}, // a part of scope
+	"internal/text":          {level: 0},
+	"internal/statedir":      {level: 0, may: []string{"golang.org/x/sys"}},
+	"internal/sandbox":       {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
+	"internal/git/inode":     {level: 0}, // a part of git
+	"internal/git/traits":    {level: 1, may: []string{"git"}},
 	// Parts of the sandbox.
 	"internal/sandbox/confine":         {level: 0, may: []string{"sandbox/confine/seccomp", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 	"internal/sandbox/confine/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},
@@ -42,6 +43,7 @@ var layers = map[string]layer{
 	"internal/detect":    {level: 0},
 	"internal/covered":   {level: 0, suite: true}, // has children of tests counted
 	"internal/testcount": {level: 0},
+	"internal/wire":      {level: 0},
 	"internal/testdiff":  {level: 0},
 
 	"internal/store":     {level: 1, may: []string{"run"}},
@@ -57,6 +59,8 @@ var layers = map[string]layer{
 
 	"internal/lease":            {level: 2, may: []string{"run", "sandbox/process", "store", "failpoint"}},
 	"internal/snapshot":         {level: 2, may: []string{"run", "git"}},
+	"internal/scriptmodel":      {level: 2},
+	"internal/broker":           {level: 3, may: []string{"wire"}},
 	"internal/failpoint/writes": {level: 2, may: []string{"failpoint", "store", "forge", "run"}},
 
 	"internal/storetest": {level: 2, suite: true, may: []string{"store", "run", "covered", "github.com/google/go-cmp", "pgregory.net/rapid"}},
@@ -77,7 +81,8 @@ var layers = map[string]layer{
 	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
-	"cmd/interlock": {level: 7, may: []string{"cli"}},
+	"cmd/interlock":      {level: 7, may: []string{"cli"}},
+	"cmd/interlock-gate": {level: 7, may: []string{"wire"}},
 }
 
 // forbidden are package names that say nothing.
