@@ -79,7 +79,8 @@ func (g *Guard) Values(p run.Plan) (texts []string) {
 	return texts
 }
 
-// keyFile is below the state directory. Without it a fingerprint says nothing.
+// keyFile is below the state directory. Without it a fingerprint says nothing. It is made whole and linked, so
+// that nobody sees a part of it.
 const keyFile = "secret.key"
 
 // Key returns what fingerprints of a state directory are made with. It is made at the first use; of
@@ -90,7 +91,7 @@ func Key(state string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		fresh := path + "." + rand.Text()
 		defer os.Remove(fresh)
-		if err = os.WriteFile(fresh, []byte(rand.Text()+rand.Text()), 0o600); err != nil {
+		if err = writeSynced(fresh, rand.Text()+rand.Text()); err != nil {
 			return nil, err
 		}
 		if err = os.Link(fresh, path); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -102,4 +103,14 @@ func Key(state string) ([]byte, error) {
 		err = fmt.Errorf("%s is damaged; remove it: entries fingerprint:... that were allowed have to be looked up anew", path)
 	}
 	return key, err
+}
+
+// writeSynced writes a file that is not there yet, and returns when it is on disk.
+func writeSynced(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
 }
