@@ -24,7 +24,7 @@ var token = "ghp_" + body
 
 // site is a guard with a repository of the engine's.
 type site struct {
-	t     *testing.T
+	t     testing.TB
 	guard *outgoing.Guard
 	repo  *git.Repo
 	base  string
@@ -32,7 +32,7 @@ type site struct {
 	said  []string
 }
 
-func newSite(t *testing.T, env ...string) *site {
+func newSite(t testing.TB, env ...string) *site {
 	t.Helper()
 	g, err := git.Find(t.Context())
 	must(t, err)
@@ -48,7 +48,7 @@ func newSite(t *testing.T, env ...string) *site {
 	return s
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

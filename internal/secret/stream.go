@@ -69,6 +69,9 @@ func (s *Stream) values(p []byte) {
 		return
 	}
 	for _, c := range p {
+		if s.at == 0 && own.root[c] == 0 { // most of a text
+			continue
+		}
 		s.at = own.step(s.at, c)
 		n := &own.nodes[s.at]
 		if n.match == 0 {
