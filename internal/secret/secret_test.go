@@ -184,6 +184,13 @@ func TestValues(t *testing.T) {
 	if a, b := k.Scan(token("npm token")), k.Scan("x="+token("npm token")); a[0].Fingerprint != b[0].Fingerprint || a[0].Entry() != "fingerprint:"+a[0].Fingerprint {
 		t.Error("the same token has two fingerprints")
 	}
+	long := made64(100)
+	k = secret.New([]byte("key"), secret.Value{Name: "LONG", Text: long})
+	wrapped := base64.StdEncoding.EncodeToString([]byte("HOME=/root\nMODEL_KEY=" + long + "\n"))
+	wrapped = wrapped[:76] + "\n" + wrapped[76:152] + "\r\n" + wrapped[152:]
+	if got := k.Scan(wrapped); len(got) != 1 || got[0].Line != 3 || !got[0].Own {
+		t.Errorf("broken into lines: %v", got)
+	}
 	lines := "first-line-77\nsecond-line"
 	k = secret.New(nil, secret.Value{Name: "LINES", Text: lines})
 	if got := kinds(k.Scan("x\n" + lines + "\n")); len(got) != 1 {

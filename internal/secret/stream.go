@@ -15,6 +15,7 @@ type Stream struct {
 	found func(Hit)
 	line  int
 	at    int32  // of the automaton
+	flat  int32  // the same, without ends of lines: what is encoded is often broken into lines
 	buf   []byte // the unfinished line, or the last of it
 	from  int    // in buf: what begins before it was told
 	wait  int    // lines in which the body of a private key may still begin
@@ -58,7 +59,7 @@ func (s *Stream) Close() {
 	if len(s.buf) > 0 {
 		s.endLine(s.buf)
 	}
-	s.at, s.wait = 0, 0
+	s.at, s.flat, s.wait = 0, 0, 0
 }
 
 // values looks for this installation's values in the next bytes, none of which but the last ends a
@@ -69,11 +70,17 @@ func (s *Stream) values(p []byte) {
 		return
 	}
 	for _, c := range p {
-		if s.at == 0 && own.root[c] == 0 { // most of a text
+		if s.at == 0 && s.flat == 0 && own.root[c] == 0 { // most of a text
 			continue
 		}
 		s.at = own.step(s.at, c)
+		if c != '\n' && c != '\r' {
+			s.flat = own.step(s.flat, c)
+		}
 		n := &own.nodes[s.at]
+		if n.match == 0 && c != '\n' && c != '\r' {
+			n = &own.nodes[s.flat]
+		}
 		if n.match == 0 {
 			continue
 		}
