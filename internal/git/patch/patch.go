@@ -27,6 +27,10 @@ type Visitor interface {
 // to compare it would take many times its size in memory.
 const BigFile = 4 << 20
 
+// mostParents is with how many of its parents a merge is compared. git marks lines by bits of one word, and
+// prints what is not so for more parents than it has. What is left out can only make more of it new.
+const mostParents = 30
+
 // Walk tells of each commit that head has and base has not what it adds to its parents: also what a
 // later one takes back. Of a merge that is what is in none of its parents. A file that moved unchanged
 // adds nothing but its name. Each of the three processes that it takes may run for timeout. ErrNoCommit;
@@ -40,25 +44,31 @@ func Walk(ctx context.Context, p *git.Plumb, base, head string, timeout time.Dur
 	if err != nil {
 		return err
 	}
-	list, err := p.Run(ctx, git.Command{Args: []string{"rev-list", to.Hash, "^" + from.Hash, "--"}, MaxOutput: git.MaxListing, Timeout: timeout})
+	list, err := p.Run(ctx, git.Command{Args: []string{"rev-list", "--parents", to.Hash, "^" + from.Hash, "--"}, MaxOutput: git.MaxListing, Timeout: timeout})
 	if err != nil || len(list.Stdout) == 0 {
 		return tooLong(ctx, err)
+	}
+	var commits []object
+	var lines strings.Builder
+	for line := range strings.Lines(string(list.Stdout)) {
+		names := strings.Fields(line) // the commit and its parents
+		commits = append(commits, object{hash: names[0], commit: names[0]})
+		if len(names) <= mostParents+1 {
+			names = names[:1]
+		}
+		lines.WriteString(strings.Join(names[:min(len(names), mostParents+1)], " ") + "\n")
 	}
 	d := &diffs{visit: v}
 	_, err = p.RunBounded(ctx, git.Command{Args: []string{"-c", bigFile, "diff-tree", "--stdin", "--root", "-c", "-p", "-r", "-M100%", "-U0", "-D",
 		"--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--src-prefix=a/", "--dst-prefix=b/"},
-		Stdin: list.Stdout, To: d, Timeout: timeout})
+		Stdin: []byte(lines.String()), To: d, Timeout: timeout})
 	if err == nil {
 		err = d.end()
 	}
 	if err != nil {
 		return tooLong(ctx, err)
 	}
-	o := &objects{visit: v, want: d.whole}
-	for hash := range strings.Lines(string(list.Stdout)) {
-		hash = strings.TrimSpace(hash)
-		o.want = append(o.want, object{hash: hash, commit: hash})
-	}
+	o := &objects{visit: v, want: append(d.whole, commits...)}
 	_, err = p.RunBounded(ctx, git.Command{Args: []string{"-c", bigFile, "cat-file", "--batch"}, Stdin: o.stdin(), To: o, Timeout: timeout})
 	if err == nil {
 		err = o.end()
