@@ -31,6 +31,8 @@ var layers = map[string]layer{
 	"internal/sandbox":       {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
 	"internal/git/inode":     {level: 0}, // a part of git
 	"internal/git/traits":    {level: 1, may: []string{"git"}},
+	"internal/secret":        {level: 0},
+	"internal/git/patch":     {level: 1, may: []string{"git"}},
 	// Parts of the sandbox.
 	"internal/sandbox/confine":         {level: 0, may: []string{"sandbox/confine/seccomp", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 	"internal/sandbox/confine/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},
@@ -50,7 +52,7 @@ var layers = map[string]layer{
 	"internal/forge":     {level: 1, may: []string{"run", "git", "failpoint"}},
 	"internal/agent":     {level: 1, may: []string{"run", "sandbox"}},
 	"internal/toolchain": {level: 1, may: []string{"sandbox", "sandbox/confine"}},
-	"internal/policy":    {level: 1, may: []string{"run", "scope", "shell", "text", "go.yaml.in/yaml/v4", "github.com/google/jsonschema-go"}},
+	"internal/policy":    {level: 1, may: []string{"run", "scope", "secret", "shell", "text", "go.yaml.in/yaml/v4", "github.com/google/jsonschema-go"}},
 	"internal/demo":      {level: 1, may: []string{"git"}},
 
 	"internal/store/sqlite":  {level: 2, family: "store", may: []string{"store", "boottime", "run", "statedir", "failpoint", "golang.org/x/sys", "modernc.org/sqlite"}},
@@ -72,13 +74,15 @@ var layers = map[string]layer{
 	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
+	"internal/outgoing": {level: 3, may: []string{"run", "git", "git/patch", "scope", "secret", "text", "forge"}},
+
+	"internal/engine": {level: 4, may: []string{"outgoing", "run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
 	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
 	"internal/settings": {level: 5, may: []string{"git", "toolchain", "text", "detect", "forge", "policy"}},
 	"internal/doctor":   {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
+	"internal/cli": {level: 6, may: []string{"run", "git", "secret", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock":      {level: 7, may: []string{"cli"}},

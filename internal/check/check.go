@@ -42,6 +42,7 @@ type Request struct {
 	Room         string        // absolute; a directory that is not there or empty, and is removed
 	Log          string        // absolute; file the whole output is appended to, 0600
 	Env          []string      // the operator's environment, of which little is passed on
+	Secrets      []string      // texts that must not get into the log or the verdict
 	Compare      *Compare      // nil: nothing is compared with the base
 
 	// OnSession is called with what proves a session's end, before it starts: save it. OnEnd is

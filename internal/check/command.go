@@ -30,6 +30,7 @@ func (req *Request) command(ctx context.Context, policy sandbox.Policy, session,
 		Policy:  policy,
 		Limits:  sandbox.Limits{Total: req.Total, Log: run.LogBytes, Tasks: req.MaxTasks, Memory: req.MaxMemory},
 		Log:     req.Log,
+		Secrets: req.Secrets,
 	}
 	result, err := req.session(ctx, spec)
 	if err != nil {

@@ -41,7 +41,7 @@ func (f *typedFlag) Type() string {
 		return "duration"
 	case policy.Switch:
 		return "bool"
-	case policy.Lines, policy.Names, policy.Paths:
+	case policy.Lines, policy.Names, policy.Paths, policy.Secrets:
 		return "stringArray"
 	}
 	return "string"

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -10,16 +11,26 @@ import (
 
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
+	"interlock/internal/secret"
 	"interlock/internal/snapshot"
 )
 
 // Reenter runs what Interlock starts its own binary for: supervisors and what runs inside the
 // sandbox. Main calls it before anything else; handled is false for the commands of people.
 func Reenter(args []string) (code int, handled bool) {
-	if code, handled := sandbox.Reenter(args); handled {
+	if code, handled := sandbox.Reenter(args, redactLog); handled {
 		return code, true
 	}
 	return snapshot.Reenter(args)
+}
+
+// redactLog keeps secrets out of the log of a session.
+func redactLog(to io.Writer, secrets []string) io.WriteCloser {
+	var values []secret.Value
+	for _, s := range secrets {
+		values = append(values, secret.Value{Text: s})
+	}
+	return secret.New(nil, values...).Redactor(to)
 }
 
 // System is the environment of this process.

@@ -31,6 +31,8 @@ var Residuals = []Residual{
 		Bound: "that repository", Tripwire: "none"},
 	{What: "an agent can read a key that is handed to it with --env, and the network is the host's",
 		Bound: "what that key and that network can reach", Tripwire: "none"},
+	{What: "a secret that is of no known shape and not this installation's, or is compressed, encrypted or cut in pieces, is not found before a push",
+		Bound: "what the agent can read; own values are found in base64, hex, URL and JSON forms", Tripwire: "the diff of the change"},
 	{What: "an agent's mutations inside its workspace are not asked for one by one",
 		Bound: "the workspace; protected paths are refused at the import", Tripwire: "the diff of the change"},
 	{What: "level none confines nothing: the agent has the operator's own rights",

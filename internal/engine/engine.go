@@ -17,6 +17,7 @@ import (
 	"interlock/internal/claim"
 	"interlock/internal/forge"
 	"interlock/internal/git"
+	"interlock/internal/outgoing"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
@@ -59,6 +60,7 @@ type Engine struct {
 	repo   *git.Repo
 	claims *claim.Keeper
 	work   *workspace.Host
+	guard  *outgoing.Guard
 }
 
 // New opens the engine's own repository for the forge's one. It starts nothing.
@@ -69,7 +71,13 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the engine's repository: %w", err)
 	}
+	key, err := outgoing.Key(c.State)
+	if err != nil {
+		return nil, fmt.Errorf("the key of fingerprints: %w", err)
+	}
 	e := &Engine{Config: c, repo: repo}
+	e.guard = &outgoing.Guard{Repo: repo, Env: c.Env, Key: key, Say: e.say}
+	e.Forge = e.guard.Redacting(c.Forge)
 	if e.Notify == nil {
 		e.Notify = func(Notice) {}
 	}
@@ -79,11 +87,12 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 			Now: c.Clock.Wall, Git: c.Git,
 		},
 		Watch: claim.Watch{Dir: filepath.Join(c.State, "claims", strings.TrimSuffix(name, ".git")), Clock: c.Clock},
-		Store: c.Store, Forge: c.Forge, Repo: c.RepoKey, Self: c.Holder, Say: e.say,
+		Store: c.Store, Forge: e.Forge, Repo: c.RepoKey, Self: c.Holder, Say: e.say,
 	}
 	tools, path := toolchain.Find(ctx, c.Env)
 	e.work = &workspace.Host{
 		State: c.State, Repo: repo, Facts: c.Facts, Env: c.Env, Tools: tools, Path: path, Now: c.Clock.Wall,
+		Secrets: e.guard.Values,
 	}
 	return e, nil
 }
@@ -102,7 +111,7 @@ func (e *Engine) Claims() *claim.Keeper { return e.claims }
 func (e *Engine) say(r run.Run, kind, format string, args ...any) {
 	e.Notify(Notice{
 		At: e.Clock.Wall(), Run: r.ID, Issue: r.Issue, Kind: kind, Attempt: r.Attempt,
-		Text: fmt.Sprintf(format, args...),
+		Text: e.guard.Redact(fmt.Sprintf(format, args...)),
 	})
 }
 

@@ -25,6 +25,9 @@ func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
 	if r.Spent >= r.Plan.Attempts {
 		return h.Apply(r, e.spent(r))
 	}
+	if ev := e.guard.Words(r); ev != nil { // what no attempt would help
+		return h.Apply(r, ev)
+	}
 	h.Within(3 * run.GitTotal)
 	prompt, err := agent.Prompt(e.promptData(r))
 	if err != nil {
@@ -179,10 +182,11 @@ func (e *Engine) collect(h *hold, r run.Run, s ended) (run.Run, error) {
 		return r, err
 	}
 	if err != nil {
-		e.say(r, "not imported", "attempt %d: %v; all that it left is kept in %s", r.Attempt, err, s.room.Root)
+		why := e.guard.Redact(err.Error()) // it may quote what is in the workspace
+		e.say(r, "not imported", "attempt %d: %s; all that it left is kept in %s", r.Attempt, why, s.room.Root)
 		return h.Apply(r, run.Failed{
-			Reason:   fmt.Sprintf("attempt %d: the work cannot be imported: %v", r.Attempt, err),
-			Findings: fmt.Sprintf("What you left could not be imported: %v", err), Tip: e.tip(h, r, head),
+			Reason:   fmt.Sprintf("attempt %d: the work cannot be imported: %s", r.Attempt, why),
+			Findings: "What you left could not be imported: " + why, Tip: e.tip(h, r, head),
 		})
 	}
 	if err := workspace.Clear(s.room); err != nil {

@@ -23,7 +23,7 @@ func (e *Engine) doPush(ctx context.Context, r run.Run, f run.Effect) (run.Event
 		return nil, err
 	}
 	if old != r.Head.Hash { // else it has happened, and only the claim is still to be moved
-		for _, look := range []func(context.Context, run.Run) (run.Event, error){e.stillOpen, e.inScope, e.baseMoved} {
+		for _, look := range []func(context.Context, run.Run) (run.Event, error){e.stillOpen, e.guard.Check, e.baseMoved} {
 			if ev, err := look(ctx, r); ev != nil || err != nil {
 				return ev, err
 			}

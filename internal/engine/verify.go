@@ -3,20 +3,17 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"interlock/internal/check"
-	"interlock/internal/git"
 	"interlock/internal/lease"
+	"interlock/internal/outgoing"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
-	"interlock/internal/scope"
 	"interlock/internal/store"
 	"interlock/internal/text"
 	"interlock/internal/workspace"
@@ -24,7 +21,8 @@ import (
 
 // verify has the checks speak of the exact head, in a clean tree, and saves the verdict with it.
 func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
-	ev, err := e.inScope(h.Live, r)
+	h.Within(outgoing.LooksTotal)
+	ev, err := e.guard.Check(h.Live, r)
 	if err != nil {
 		return r, err
 	}
@@ -100,53 +98,10 @@ func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
 	return check.Run(h.Session, check.Request{
 		Repo: e.repo, Facts: e.Facts, Level: sandbox.Level(r.Plan.Sandbox), Network: "host",
 		Head: r.Head, Base: r.Base.Commit.Hash, Commands: r.Plan.Checks, AllowNoTests: r.Plan.AllowNoTests,
-		Total: r.Plan.CheckTotal, MaxTasks: r.Plan.MaxTasks, MaxMemory: r.Plan.MaxMemory, Room: dir, Log: log, Env: e.Env,
+		Total: r.Plan.CheckTotal, MaxTasks: r.Plan.MaxTasks, MaxMemory: r.Plan.MaxMemory, Room: dir, Log: log, Env: e.Env, Secrets: e.guard.Values(r.Plan),
 		Compare:   &check.Compare{Dir: filepath.Join(e.State, "counts"), Run: r.ID, AllowFewer: r.Plan.AllowFewer},
 		OnSession: func(id sandbox.Identity) error { return session(id, false) },
 		OnEnd:     func(id sandbox.Identity) error { return session(id, true) },
 		Progress:  func(line string) { e.say(r, "check", "%s", line) },
 	})
-}
-
-// inScope looks at what the exact head changes against its recorded base, and at what each commit
-// on the way changes: all of them are pushed. It returns the event to save when something is not
-// allowed.
-func (e *Engine) inScope(ctx context.Context, r run.Run) (run.Event, error) {
-	whole, err := e.repo.Diff(ctx, r.Base.Commit.Hash, r.Head.Hash)
-	var steps []git.Change
-	if err == nil {
-		steps, err = e.repo.Steps(ctx, r.Base.Commit.Hash, r.Head.Hash)
-	}
-	if errors.Is(err, git.ErrTooBig) { // it would be too big the next time as well
-		return run.Failed{
-			Reason:   fmt.Sprintf("attempt %d: out of scope: its commits change more paths than can be looked at: %v", r.Attempt, err),
-			Findings: "Your commits change more paths than can be looked at. Start your commits anew from the base (git reset --soft), with less in them.",
-		}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("compare each commit with the base: %w", err)
-	}
-	var paths []scope.Path
-	seen := map[scope.Path]bool{}
-	for _, c := range slices.Concat(whole, steps) {
-		p := scope.Path{Old: c.OldPath, New: c.Path, OldMode: c.OldMode, NewMode: c.NewMode}
-		if !seen[p] {
-			seen[p] = true
-			paths = append(paths, p)
-		}
-	}
-	found := scope.Check(paths, r.Plan.AllowPaths)
-	if len(found) == 0 {
-		return nil, nil
-	}
-	var b strings.Builder
-	b.WriteString("These changes are not allowed, in no commit of yours. Start your commits anew from the base (git reset --soft), without them:\n")
-	for _, f := range found {
-		fmt.Fprintf(&b, "- %s\n", f.Text)
-	}
-	e.say(r, "out of scope", "%s", found[0].Text)
-	return run.Failed{
-		Reason:   fmt.Sprintf("attempt %d: out of scope: %s (%d in all)", r.Attempt, found[0].Text, len(found)),
-		Findings: b.String(),
-	}, nil
 }

@@ -46,6 +46,7 @@ type Command struct {
 	Env       []string      // NAME=value, added to the closed environment
 	Timeout   time.Duration // 0: DefaultTimeout
 	MaxOutput int64         // bytes of standard output, 0: DefaultMaxOutput
+	To        io.Writer     // gets standard output as it comes, however much; nil: it is kept for Output
 
 	bounds *bounds // what it may use up, nil: no bound
 	cut    bool    // more output than MaxOutput is no failure: Output.cut is set
@@ -142,6 +143,9 @@ func (g *Git) Run(ctx context.Context, c Command) (Output, error) {
 	stderr := &limited{keep: keptStderr, end: maxStderr, over: cancel}
 	cmd := g.prepare(c)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if c.To != nil {
+		cmd.Stdout = c.To
+	}
 	err := runGroup(bounded, cmd)
 	out := Output{Stdout: stdout.buf.Bytes(), Stderr: tidy(stderr.buf.String(), keptStderr)}
 	if c.cut && stdout.tooBig.Load() {

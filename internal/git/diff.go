@@ -46,7 +46,8 @@ func (p *Plumb) Diff(ctx context.Context, base, head string) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.diffTree(ctx, nil, "-r", "-z", "--raw", "-M", "--full-index", "--no-ext-diff", "--ignore-submodules=none", from, to, "--")
+	out, err := p.RunBounded(ctx, Command{Args: []string{"diff-tree", "-r", "-z", "--raw", "-M", "--full-index", "--no-ext-diff",
+		"--ignore-submodules=none", from, to, "--"}, MaxOutput: MaxListing})
 	if err != nil {
 		return nil, err
 	}
@@ -66,22 +67,23 @@ func (p *Plumb) Steps(ctx context.Context, base, head string) ([]Change, error) 
 	if err != nil || len(list.Stdout) == 0 {
 		return nil, err
 	}
-	out, err := p.diffTree(ctx, list.Stdout, "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
-		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none")
+	out, err := p.RunBounded(ctx, Command{Args: []string{"diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
+		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: list.Stdout, MaxOutput: MaxListing})
 	if err != nil {
 		return nil, err
 	}
 	return parseSteps(string(out.Stdout))
 }
 
-// diffTree runs diff-tree, which collects all paths that differ before it prints the first: a few
-// trees, each used many times, can stand for any number of them. ErrTooBig.
-func (p *Plumb) diffTree(ctx context.Context, stdin []byte, args ...string) (Output, error) {
-	out, err := p.Run(ctx, Command{Args: append([]string{"diff-tree"}, args...), Stdin: stdin, MaxOutput: MaxListing,
-		bounds: &bounds{file: DefaultMaxPack, memory: maxDiffMemory}})
+// RunBounded is Run for what takes memory by what is in the repository, as diff-tree does, which
+// collects all paths that differ before it prints the first: a few trees, each used many times, can
+// stand for any number of them. ErrTooBig.
+func (p *Plumb) RunBounded(ctx context.Context, c Command) (Output, error) {
+	c.bounds = &bounds{file: DefaultMaxPack, memory: maxDiffMemory}
+	out, err := p.Run(ctx, c)
 	var failed *Error
 	if errors.As(err, &failed) && failed.Err == nil && outOfMemory(failed) {
-		return out, fmt.Errorf("%w: the paths that differ take more than %d bytes of memory: %w", ErrTooBig, maxDiffMemory, err)
+		return out, fmt.Errorf("%w: what differs takes more than %d bytes of memory: %w", ErrTooBig, maxDiffMemory, err)
 	}
 	return out, err
 }

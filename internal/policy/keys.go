@@ -92,6 +92,18 @@ var keys = []*Key{
 		apply: func(p *run.Plan, v any) error { p.AllowPaths = v.([]string); return nil },
 	},
 	{
+		Name: "secrets.allow", Flag: "allow-secret", Kind: Secrets, Right: Operator, Example: "[\"testdata/**/*.pem\"]", Else: "none",
+		Short: "what looks like a secret in the agent's work, and is none",
+		Long: []string{
+			"The fingerprint that a refusal names, as in fingerprint:0123456789abcdef, or a pattern of paths: * and ?",
+			"stand for characters of one part, ** for any number of parts, a / at the end for all that is below. A",
+			"pattern covers known shapes in files; messages, titles, and values of this installation, as those handed",
+			"to the agent, are allowed by their fingerprint alone. Fingerprints are of one state directory.",
+		},
+		Why:   "it lifts a protection",
+		apply: func(p *run.Plan, v any) error { p.AllowSecrets = v.([]string); return nil },
+	},
+	{
 		Name: "sandbox.level", Flag: "sandbox", Kind: Word, Right: Operator, Words: []string{"full", "landlock", "none"}, Default: "full",
 		Short: "full: confined; landlock: confined with gaps, which interlock doctor names; none: not confined at all",
 		Why:   "it decides what an agent can reach on the operator's machine",

@@ -22,20 +22,21 @@ type Kind int
 
 // The kinds of value.
 const (
-	Word   Kind = iota // string, one of Key.Words if there are any
-	Line               // string: a shell line
-	Lines              // []string: shell lines
-	Names              // []string: names of environment variables
-	Paths              // []string: paths inside the repository
-	Count              // int64, from Key.Least to Key.Most
-	Span               // time.Duration, from 1s, or from 0 with Key.Zero
-	Memory             // string: a share of the machine's memory, or a size
-	Switch             // bool
-	Dir                // string: an absolute path, or one that begins with ~/
+	Word    Kind = iota // string, one of Key.Words if there are any
+	Line                // string: a shell line
+	Lines               // []string: shell lines
+	Names               // []string: names of environment variables
+	Paths               // []string: paths inside the repository
+	Secrets             // []string: fingerprints of findings, and patterns of paths
+	Count               // int64, from Key.Least to Key.Most
+	Span                // time.Duration, from 1s, or from 0 with Key.Zero
+	Memory              // string: a share of the machine's memory, or a size
+	Switch              // bool
+	Dir                 // string: an absolute path, or one that begins with ~/
 )
 
 // list reports whether a key of this kind holds several values.
-func (k Kind) list() bool { return k == Lines || k == Names || k == Paths }
+func (k Kind) list() bool { return k == Lines || k == Names || k == Paths || k == Secrets }
 
 // Right says who may set a key, and how far a repository's word goes.
 type Right int

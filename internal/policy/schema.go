@@ -87,6 +87,8 @@ func (k *Key) schema() *jsonschema.Schema {
 		s = k.listOf(s, envName.String())
 	case Paths:
 		s = k.listOf(s, `^[^/]`)
+	case Secrets:
+		s = k.listOf(s, `^[^/]`)
 	case Count:
 		s.Type, s.Minimum, s.Maximum = "integer", bound(k.Least), bound(k.Most)
 		if k.Any {

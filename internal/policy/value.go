@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"interlock/internal/scope"
+	"interlock/internal/secret"
 	"interlock/internal/shell"
 )
 
@@ -29,6 +30,11 @@ func (k *Key) read(s string) (any, error) {
 	case Paths:
 		if _, err := scope.ParseAllow([]string{s}); err != nil {
 			return nil, fmt.Errorf("%s; wanted is a path inside the repository, from its root", strings.TrimPrefix(err.Error(), "allowed path "))
+		}
+		return s, nil
+	case Secrets:
+		if _, err := secret.ParseAllow([]string{s}); err != nil {
+			return nil, errors.New(strings.TrimPrefix(err.Error(), "allowed secret "))
 		}
 		return s, nil
 	case Count:

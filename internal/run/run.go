@@ -108,8 +108,9 @@ type Plan struct {
 	Attempts      int           `json:"attempts"` // sessions that may be started
 	AllowNoTests  bool          `json:"allow_no_tests,omitempty"`
 	AllowFewer    bool          `json:"allow_fewer_tests,omitempty"`
-	AllowPaths    []string      `json:"allow_paths,omitempty"` // protected paths this run may touch
-	Sandbox       string        `json:"sandbox"`               // level asked for
+	AllowPaths    []string      `json:"allow_paths,omitempty"`   // protected paths this run may touch
+	AllowSecrets  []string      `json:"allow_secrets,omitempty"` // findings that are no secrets: fingerprints, patterns of paths
+	Sandbox       string        `json:"sandbox"`                 // level asked for
 	AgentTotal    time.Duration `json:"agent_total"`
 	AgentIdle     time.Duration `json:"agent_idle"`
 	CheckTotal    time.Duration `json:"check_total"`

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,16 @@ type sessionLog struct {
 	kept    int64
 	lost    int64
 	touched atomic.Int64 // boot time of the last output
+	// redact takes secrets out before anything is cut or kept; nil: there are none.
+	redact io.WriteCloser
+}
+
+// keptLog is where what was redacted goes.
+type keptLog struct{ *sessionLog }
+
+func (k keptLog) Write(p []byte) (int, error) {
+	k.keep(p)
+	return len(p), nil
 }
 
 func newSessionLog(path string, limit int64) (*sessionLog, error) {
@@ -33,6 +44,15 @@ func (l *sessionLog) Write(p []byte) (int, error) {
 	l.touched.Store(int64(bootTime()))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.redact != nil {
+		return l.redact.Write(p)
+	}
+	l.keep(p)
+	return len(p), nil
+}
+
+// keep writes what fits. mu is held.
+func (l *sessionLog) keep(p []byte) {
 	fits := p
 	if l.limit > 0 {
 		fits = p[:min(int64(len(p)), max(0, l.limit-l.kept))]
@@ -43,7 +63,6 @@ func (l *sessionLog) Write(p []byte) (int, error) {
 	}
 	l.kept += int64(n)
 	l.lost += int64(len(p) - n)
-	return len(p), nil
 }
 
 // note adds a line of our own, beyond the limit.
@@ -55,6 +74,11 @@ func (l *sessionLog) note(text string) {
 
 // close ends the log with a line that says what is missing.
 func (l *sessionLog) close() {
+	l.mu.Lock()
+	if l.redact != nil {
+		_ = l.redact.Close() // what was held back is kept or counted, as all else
+	}
+	l.mu.Unlock()
 	if n := l.dropped(); n > 0 {
 		l.note(fmt.Sprintf("%d bytes of output were dropped here; the limit of this log is %d bytes", n, l.limit))
 	}

@@ -22,7 +22,7 @@ import (
 
 // TestMain also plays the engine that a test kills: a real process that holds a session.
 func TestMain(m *testing.M) {
-	if code, handled := sandbox.Reenter(os.Args); handled {
+	if code, handled := sandbox.Reenter(os.Args, redact); handled {
 		os.Exit(code)
 	}
 	if len(os.Args) == 3 && os.Args[1] == "play-engine" {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 
@@ -22,6 +23,9 @@ var (
 	errNotReentered = errors.New("sandbox: the program did not call Reenter first")
 )
 
+// Redact returns a writer that passes on to another what is written to it, without the secrets.
+type Redact func(to io.Writer, secrets []string) io.WriteCloser
+
 // hasReentered guards against executing a program that would not know the hidden subcommands
 // and would begin its own work once more.
 func hasReentered() bool { return reentered.Load() }
@@ -29,13 +33,14 @@ func hasReentered() bool { return reentered.Load() }
 // Reenter must be called first of all by every program that uses this package, tests included,
 // with its arguments (os.Args or os.Args[1:]). When they are a hidden subcommand, Reenter does
 // it: handled is true and the program must exit with code at once.
-func Reenter(args []string) (code int, handled bool) {
+// redact is how a program that has sessions with Spec.Secrets takes those out of a log.
+func Reenter(args []string, redact ...Redact) (code int, handled bool) {
 	reentered.Store(true)
 	for i := range min(2, len(args)) {
 		rest := args[i+1:]
 		switch args[i] {
 		case superviseArg:
-			return superviseMain(), true
+			return superviseMain(redact), true
 		case confineArg:
 			return report("confine", confine.Main(rest)), true
 		case execArg:

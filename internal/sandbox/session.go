@@ -39,6 +39,8 @@ type Spec struct {
 	Stdin   string   `json:"stdin"` // file, "" is /dev/null
 	Log     string   `json:"log"`   // file that gets stdout and stderr, appended, 0600
 	Watch   []string `json:"watch"` // directories of the host whose changes count as activity
+	// Secrets are texts that are taken out of the output before any of it is kept.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // Session is one process tree with its supervisor. The engine that holds it keeps it alive: when

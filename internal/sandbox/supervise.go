@@ -39,7 +39,7 @@ type supervisor struct {
 }
 
 // superviseMain is the hidden subcommand. Its descriptors: 3 is the control pipe, 4 the status.
-func superviseMain() int {
+func superviseMain(redact []Redact) int {
 	// bubblewrap dies with the thread that started it, so that thread must live as long as this.
 	runtime.LockOSThread()
 	// Also what the engine itself inherited from the operator's shell must not reach the tree.
@@ -49,7 +49,7 @@ func superviseMain() int {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTSTP)
 	s := &supervisor{status: json.NewEncoder(os.NewFile(4, "status")), commands: make(chan string, 4)}
 	control := bufio.NewReader(os.NewFile(3, "control"))
-	if err := s.prepare(control); err != nil {
+	if err := s.prepare(control, redact); err != nil {
 		s.say(message{Setup: err.Error()})
 		return 1
 	}
@@ -61,7 +61,7 @@ func superviseMain() int {
 func (s *supervisor) say(m message) { _ = s.status.Encode(m) }
 
 // prepare makes everything that identifies the session, and says it.
-func (s *supervisor) prepare(control *bufio.Reader) error {
+func (s *supervisor) prepare(control *bufio.Reader, redact []Redact) error {
 	line, err := control.ReadBytes('\n')
 	if err != nil {
 		return fmt.Errorf("control pipe: %w", err)
@@ -74,6 +74,12 @@ func (s *supervisor) prepare(control *bufio.Reader) error {
 	s.facts = Facts{Bwrap: in.Bwrap, NoNesting: in.NoNesting, Landlock: in.Landlock}
 	if s.log, err = newSessionLog(s.spec.Log, s.spec.Limits.Log); err != nil {
 		return err
+	}
+	if len(s.spec.Secrets) > 0 {
+		if len(redact) == 0 {
+			return errors.New("there are secrets to be kept out of the log, and this program cannot do that")
+		}
+		s.log.redact = redact[0](keptLog{s.log}, s.spec.Secrets)
 	}
 	// All orphans of the tree become children of this process, and are reaped and counted here.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {

@@ -151,7 +151,7 @@ func (h *Host) runSnapshot(live context.Context, r run.Run, from, room sandbox.R
 	spec := sandbox.Spec{
 		Session: rec.ID, Policy: p, Log: rec.Log, Limits: Limits(r.Plan, sandbox.Limits{Total: run.GitTotal, Log: 1 << 20}),
 	}
-	res, err := h.runSession(live, &rec, spec, record, func(s *sandbox.Session) (sandbox.Result, error) {
+	res, err := h.runSession(live, r.Plan, &rec, spec, record, func(s *sandbox.Session) (sandbox.Result, error) {
 		return s.Wait(live) // it is short: an interrupt lets it finish
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func (h *Host) Agent(live context.Context, r run.Run, room sandbox.Room, c Comma
 		Watch:  []string{room.Tree()},
 		Limits: Limits(r.Plan, sandbox.Limits{Total: r.Plan.AgentTotal, Idle: r.Plan.AgentIdle, Log: run.LogBytes}),
 	}
-	return h.runSession(live, &s, spec, record, wait)
+	return h.runSession(live, r.Plan, &s, spec, record, wait)
 }
 
 // session is the record of a session that is about to be started.
@@ -80,7 +80,10 @@ func Limits(p run.Plan, l sandbox.Limits) sandbox.Limits {
 }
 
 // runSession is the life of one session: prepared, recorded, started, waited for, recorded as gone.
-func (h *Host) runSession(live context.Context, s *store.Session, spec sandbox.Spec, record Record, wait Wait) (sandbox.Result, error) {
+func (h *Host) runSession(live context.Context, plan run.Plan, s *store.Session, spec sandbox.Spec, record Record, wait Wait) (sandbox.Result, error) {
+	if h.Secrets != nil {
+		spec.Secrets = h.Secrets(plan)
+	}
 	tree, err := sandbox.Prepare(live, h.Facts, spec)
 	if err != nil {
 		return sandbox.Result{}, fmt.Errorf("prepare the session: %w", err)

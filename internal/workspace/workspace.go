@@ -19,7 +19,7 @@ import (
 	"interlock/internal/sandbox"
 )
 
-// Host is what all workspaces of one engine are made with. All fields are required.
+// Host is what all workspaces of one engine are made with. All fields but Secrets are required.
 type Host struct {
 	State string    // the state directory
 	Repo  *git.Repo // the engine's own repository
@@ -28,6 +28,8 @@ type Host struct {
 	Tools []sandbox.Mount // the operator's tool chains
 	Path  string          // the PATH that leads to them
 	Now   func() time.Time
+	// Secrets are texts that must not get into a log of a run. nil: there are none.
+	Secrets func(run.Plan) []string
 }
 
 // Make makes the room of the run's next attempt: the private clone, at the tip of the run or at its

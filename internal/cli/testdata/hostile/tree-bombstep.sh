@@ -1,7 +1,7 @@
 #!/bin/sh
 # Commits trees that stand for ten thousand million files, and takes them back in the next commit: refused in time.
 #: exit 8
-#: says more paths than can be looked at
+#: says more than can be looked at
 deliver
 tree=$(git rev-parse HEAD^{tree})
 for level in 1 2 3 4 5 6 7 8 9 10; do

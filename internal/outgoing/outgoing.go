@@ -1,0 +1,86 @@
+// Package outgoing decides whether what a run has made may leave the machine: which paths its commits
+// touch, and whether a secret is in them, in their messages or in what is said about them. It takes
+// secrets out of what is written to a forge. It never pushes anything and never repeats a secret.
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"interlock/internal/git"
+	"interlock/internal/run"
+	"interlock/internal/scope"
+	"interlock/internal/secret"
+)
+
+// Guard looks at what is to leave one repository. All fields are required. It is safe for use by many
+// goroutines.
+type Guard struct {
+	Repo *git.Repo // the engine's own
+	Env  []string  // the operator's environment
+	Key  []byte    // see Key
+	Say  func(r run.Run, kind, format string, args ...any)
+
+	mu     sync.Mutex
+	handed []string // names of variables that were handed to agents
+	known  *secret.Known
+}
+
+// Check looks at what the exact head of a run changes against its recorded base, and at what each
+// commit on the way changes: all of them are pushed. It returns the event to save when something must
+// not leave, nil when all may.
+func (g *Guard) Check(ctx context.Context, r run.Run) (run.Event, error) {
+	if ev := g.Words(r); ev != nil {
+		return ev, nil
+	}
+	ev, err := g.inScope(ctx, r)
+	if err == nil && ev == nil {
+		ev, err = g.withoutSecrets(ctx, r)
+	}
+	if errors.Is(err, git.ErrTooBig) { // it would be too big the next time as well
+		return run.Failed{
+			Reason:   fmt.Sprintf("attempt %d: out of scope: its commits change more than can be looked at: %v", r.Attempt, err),
+			Findings: "Your commits change more than can be looked at. Start your commits anew from the base (git reset --soft), with less in them.",
+		}, nil
+	}
+	return ev, err
+}
+
+// inScope looks at the paths.
+func (g *Guard) inScope(ctx context.Context, r run.Run) (run.Event, error) {
+	whole, err := g.Repo.Diff(ctx, r.Base.Commit.Hash, r.Head.Hash)
+	var steps []git.Change
+	if err == nil {
+		steps, err = g.Repo.Steps(ctx, r.Base.Commit.Hash, r.Head.Hash)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compare each commit with the base: %w", err)
+	}
+	var paths []scope.Path
+	seen := map[scope.Path]bool{}
+	for _, c := range slices.Concat(whole, steps) {
+		p := scope.Path{Old: c.OldPath, New: c.Path, OldMode: c.OldMode, NewMode: c.NewMode}
+		if !seen[p] {
+			seen[p] = true
+			paths = append(paths, p)
+		}
+	}
+	found := scope.Check(paths, r.Plan.AllowPaths)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	var b strings.Builder
+	b.WriteString("These changes are not allowed, in no commit of yours. Start your commits anew from the base (git reset --soft), without them:\n")
+	for _, f := range found {
+		fmt.Fprintf(&b, "- %s\n", f.Text)
+	}
+	g.Say(r, "out of scope", "%s", found[0].Text)
+	return run.Failed{
+		Reason:   fmt.Sprintf("attempt %d: out of scope: %s (%d in all)", r.Attempt, found[0].Text, len(found)),
+		Findings: b.String(),
+	}, nil
+}
