@@ -71,6 +71,7 @@ type Store struct {
 	ahead atomic.Int64 // store time minus CLOCK_BOOTTIME, in nanoseconds
 
 	// Of the writer goroutine, and of Open and Close before and after it.
+	prepared  statements
 	epoch     string        // the line of history that was opened
 	seen      int64         // write transactions of the database, as last seen
 	unsealed  bool          // the floor says that the database is in use
@@ -397,7 +398,7 @@ func (s *Store) abandon() error {
 	}
 	if s.write != nil {
 		_ = s.seal()
-		errs = append(errs, s.write.Close())
+		errs = append(errs, s.closeWriter())
 	}
 	s.presence.Leave()
 	s.turn.Close()

@@ -34,8 +34,7 @@ const (
 
 // txn is one write transaction. now and wall are those of the operation that is being done.
 type txn struct {
-	*sql.Tx
-	ctx    context.Context
+	conn   *sql.Conn
 	s      *Store
 	ledger ledger // as it will be when this commits
 	moved  bool   // the ledger has to be written though no operation changed anything
@@ -205,22 +204,4 @@ func (s *Store) check() error {
 		return damaged(s.path, errors.New("it was replaced while in use"))
 	}
 	return nil
-}
-
-// exec runs one statement and returns how many rows it changed.
-func (t *txn) exec(query string, args ...any) (int64, error) {
-	res, err := t.ExecContext(t.ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-// scan reads one row; ok is false when there is none.
-func (t *txn) scan(dest []any, query string, args ...any) (ok bool, err error) {
-	err = t.QueryRowContext(t.ctx, query, args...).Scan(dest...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
 }
