@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -112,11 +111,7 @@ func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
 // on the way changes: all of them are pushed. It returns the event to save when something is not
 // allowed.
 func (e *Engine) inScope(ctx context.Context, r run.Run) (run.Event, error) {
-	whole, err := e.repo.Diff(ctx, r.Base.Commit.Hash, r.Head.Hash)
-	var steps []git.Change
-	if err == nil {
-		steps, err = e.repo.Steps(ctx, r.Base.Commit.Hash, r.Head.Hash)
-	}
+	touched, err := e.repo.Touched(ctx, r.Base.Commit.Hash, r.Head.Hash)
 	if errors.Is(err, git.ErrTooBig) { // it would be too big the next time as well
 		return run.Failed{
 			Reason:   fmt.Sprintf("attempt %d: out of scope: its commits change more paths than can be looked at: %v", r.Attempt, err),
@@ -128,7 +123,7 @@ func (e *Engine) inScope(ctx context.Context, r run.Run) (run.Event, error) {
 	}
 	var paths []scope.Path
 	seen := map[scope.Path]bool{}
-	for _, c := range slices.Concat(whole, steps) {
+	for _, c := range touched {
 		p := scope.Path{Old: c.OldPath, New: c.Path, OldMode: c.OldMode, NewMode: c.NewMode}
 		if !seen[p] {
 			seen[p] = true

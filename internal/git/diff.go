@@ -53,23 +53,30 @@ func (p *Plumb) Diff(ctx context.Context, base, head string) ([]Change, error) {
 	return parseRaw(string(out.Stdout))
 }
 
-// Steps returns every path that a commit between base and head changes, each commit looked at by
-// itself: also what a later one takes back. Of a merge it is what differs from all its parents; of
-// a commit without parents it is all that it holds. Renames are two changes. ErrNoCommit,
-// ErrTooBig.
-func (p *Plumb) Steps(ctx context.Context, base, head string) ([]Change, error) {
-	from, to, err := p.twoCommits(ctx, base, head)
+// Touched returns every path that differs between two commits, given by their full hashes, and every
+// path that a commit between them changes, each commit looked at by itself: also what a later one takes
+// back. Of a merge it is what differs from all its parents; of a commit without parents it is all that
+// it holds. Renames are two changes; a path may come more than once. ErrNoCommit, ErrTooBig.
+func (p *Plumb) Touched(ctx context.Context, base, head string) ([]Change, error) {
+	if err := errors.Join(checkHash(base), checkHash(head)); err != nil {
+		return nil, err
+	}
+	list, err := p.Run(ctx, Command{Args: []string{"rev-list", head + "^{commit}", "^" + base + "^{commit}", "--"}, MaxOutput: MaxListing})
 	if err != nil {
+		if _, _, missing := p.twoCommits(ctx, base, head); errors.Is(missing, ErrNoCommit) {
+			return nil, missing
+		}
 		return nil, err
 	}
-	list, err := p.Run(ctx, Command{Args: []string{"rev-list", to, "^" + from, "--"}, MaxOutput: MaxListing})
-	if err != nil || len(list.Stdout) == 0 {
-		return nil, err
-	}
-	out, err := p.diffTree(ctx, list.Stdout, "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
+	// The first line has head compared with base, as if that were its one parent.
+	asked := append([]byte(head+" "+base+"\n"), list.Stdout...)
+	out, err := p.diffTree(ctx, asked, "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
 		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none")
 	if err != nil {
 		return nil, err
+	}
+	if out.Stderr != "" { // a line that it does not understand is no failure to diff-tree
+		return nil, fmt.Errorf("git diff-tree: %s", out.Stderr)
 	}
 	return parseSteps(string(out.Stdout))
 }
