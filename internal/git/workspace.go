@@ -38,7 +38,8 @@ func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
 	if err := spec.check(); err != nil {
 		return err
 	}
-	unlock, err := r.turn(ctx)
+	// It only reads the repository, so that it need not wait for other workspaces or for fetches.
+	unlock, err := r.importing(ctx, syscall.LOCK_SH)
 	if err != nil {
 		return err
 	}
@@ -46,9 +47,11 @@ func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
 	if _, err := r.Resolve(ctx, spec.Commit); err != nil {
 		return err
 	}
-	if err := emptyDir(spec.Dir); err != nil {
+	free, err := reserve(ctx, spec.Dir)
+	if err != nil {
 		return fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err)
 	}
+	defer free()
 	partial := spec.Dir + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err)
@@ -61,6 +64,22 @@ func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
 		return fmt.Errorf("workspace %s: rename: %w", Escape(spec.Dir), err)
 	}
 	return nil
+}
+
+// reserve makes the directory of a workspace and keeps every other call from making one there. Who had
+// to wait finds what was made meanwhile: then it is not empty.
+func reserve(ctx context.Context, dir string) (free func(), err error) {
+	if err := emptyDir(dir); err != nil {
+		return nil, err
+	}
+	if free, err = flock(ctx, dir, syscall.LOCK_EX); err != nil {
+		return nil, err
+	}
+	if err := emptyDir(dir); err != nil {
+		free()
+		return nil, err
+	}
+	return free, nil
 }
 
 func (s WorkspaceSpec) check() error {
