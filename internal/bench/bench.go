@@ -32,6 +32,7 @@ type Side struct {
 type Env struct {
 	Dir     string        // a directory for all that is made; on the filesystem that is measured
 	Root    string        // the source tree, from which programs are built
+	Rivals  string        // the directory in it that has the module of the rivals
 	Rounds  int           // of each side; their median is taken
 	Seconds time.Duration // that a side is under load in one round
 	Part    int           // sizes are divided by it; 1 unless a test wants a row that is quick

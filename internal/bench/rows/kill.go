@@ -75,8 +75,8 @@ func together(ctx context.Context, all []bench.Subject) (bench.Sample, error) {
 }
 
 // serveAcks is the process that is killed while it writes: it says first which revision of its run it
-// found, and then each that it was told is kept.
-func serveAcks(dir string, _ int) (rounds, error) {
+// found, and then each that it was told is kept, for ever or so many times.
+func serveAcks(dir string, most int) (rounds, error) {
 	ctx := context.Background()
 	s, err := openStore(dir)
 	if err != nil {
@@ -94,12 +94,12 @@ func serveAcks(dir string, _ int) (rounds, error) {
 		return rounds{}, err
 	}
 	l, err := s.Acquire(ctx, holder(os.Getpid()), old.Key, ttl, old.Fence)
-	for err == nil {
+	for n := 0; err == nil && (most == 0 || n < most); n++ {
 		if _, err = fmt.Fprintf(os.Stdout, "%s%d\n", ackWord, r.Revision); err == nil {
 			r, err = s.Save(ctx, l, r, run.Failed{Findings: "x"})
 		}
 	}
-	return rounds{}, err
+	return rounds{close: s.Close}, err
 }
 
 // ackWord stands in front of each revision that is acknowledged.
@@ -120,7 +120,7 @@ func revisions(out io.Reader) (all []int64) {
 // it, again and again, and what was acknowledged before it was synced.
 func kills(times int) bench.Side {
 	return bench.Side{Name: "ours", Open: func(ctx context.Context, e *bench.Env) (bench.Subject, error) {
-		argv, err := sideCommand(e, "acks", 1)
+		argv, err := sideCommand(e, "acks", 0)
 		last := int64(0)
 		return subject{round: func(ctx context.Context) (bench.Sample, error) {
 			lost := 0
@@ -147,7 +147,7 @@ func killWriter(ctx context.Context, argv []string) ([]int64, error) {
 		return nil, err
 	}
 	if _, err := s.out.Peek(1); err != nil {
-		return nil, errors.Join(err, errors.New(bench.LastLine(s.err.String())), s.kill())
+		return nil, errors.Join(fmt.Errorf("%w: %s", err, bench.LastLine(s.err.String())), s.kill())
 	}
 	time.Sleep(rand.N(50 * time.Millisecond))
 	err = s.cmd.Process.Kill()
@@ -167,17 +167,17 @@ func traced(ctx context.Context, argv []string) (unsynced float64, err error) {
 		return 0, err
 	}
 	trace := filepath.Join(argv[3], "trace")
-	s, err := start(ctx, "", append([]string{strace, "-f", "-y", "-qq", "-o", trace, "-e", "signal=none", "-e", "trace=write,pwrite64,fsync,fdatasync", "--kill-on-exit"}, argv...)...)
+	s, err := start(ctx, "", append([]string{strace, "-f", "-y", "-qq", "-o", trace, "-e", "signal=none", "-e", "trace=write,pwrite64,fsync,fdatasync"}, append(argv[:4:4], "50")...)...)
 	if err != nil {
 		return 0, err
 	}
-	_, err = s.out.Peek(1)
-	time.Sleep(200 * time.Millisecond)
-	if err = errors.Join(err, s.cmd.Process.Signal(os.Interrupt)); err != nil {
-		return 0, errors.Join(err, s.kill())
+	if err := s.in.Close(); err != nil {
+		return 0, err
 	}
 	said := revisions(s.out)
-	_ = s.cmd.Wait() // it was interrupted
+	if err := s.cmd.Wait(); err != nil {
+		return 0, fmt.Errorf("%w: %s", err, bench.LastLine(s.err.String()))
+	}
 	b, err := os.ReadFile(trace)
 	if err != nil {
 		return 0, err

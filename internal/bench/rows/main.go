@@ -71,13 +71,16 @@ func Main(args []string, out, errs io.Writer) int {
 		return 2
 	}
 	chosen, err := choose(All(), *want, *long)
+	if err == nil {
+		err = onDisk(*place)
+	}
 	if err != nil || *count < 1 || *seconds <= 0 || f.NArg() > 0 {
 		fmt.Fprintln(errs, errors.Join(err, errors.New("see --help")))
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	results, err := measure(ctx, chosen, bench.Env{Dir: *place, Root: *root, Rounds: *count, Seconds: time.Duration(*seconds * float64(time.Second))}, errs)
+	results, err := measure(ctx, chosen, bench.Env{Dir: *place, Root: *root, Rivals: "bench", Rounds: *count, Seconds: time.Duration(*seconds * float64(time.Second))}, errs)
 	if err == nil && *asJSON {
 		err = bench.JSON(out, results)
 	} else if err == nil {
@@ -91,6 +94,24 @@ func Main(args []string, out, errs io.Writer) int {
 	}
 	return 0
 }
+
+// onDisk refuses a directory in memory: there a sync costs nothing, and no row would say anything.
+func onDisk(dir string) error {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	var at syscall.Statfs_t
+	if err := syscall.Statfs(dir, &at); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	if at.Type == memoryMagic {
+		return fmt.Errorf("%s is in memory, where a sync costs nothing; name a directory on a disk (--dir)", dir)
+	}
+	return nil
+}
+
+// memoryMagic is TMPFS_MAGIC of statfs(2).
+const memoryMagic = 0x01021994
 
 // choose returns the rows of the goals that are named, those that take minutes only when asked for.
 func choose(all []bench.Row, want string, long bool) ([]bench.Row, error) {

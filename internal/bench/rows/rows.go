@@ -57,7 +57,7 @@ const sideWord = "side"
 // rival is a side of another module, built when it is needed.
 func rival(name, what string, clients int) bench.Side {
 	return bench.Child(name, func(ctx context.Context, e *bench.Env) ([]string, error) {
-		path, err := e.Build(ctx, "bench")
+		path, err := e.Build(ctx, e.Rivals)
 		if err != nil {
 			return nil, err
 		}
