@@ -133,6 +133,10 @@ type Result struct {
 func Measure(ctx context.Context, e *Env, row Row) []Result {
 	open := make([]opened, len(row.Sides))
 	for i, s := range row.Sides {
+		if err := ctx.Err(); err != nil {
+			open[i] = opened{side: s, err: errors.New("interrupted")}
+			continue
+		}
 		subject, err := s.Open(ctx, e)
 		open[i] = opened{side: s, subject: subject, err: err}
 	}

@@ -159,6 +159,12 @@ func TestNotMeasured(t *testing.T) {
 			t.Errorf("%v\n%s", err, out.String())
 		}
 	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	row := bench.Row{Sides: []bench.Side{says("ours", "rate", 1), says("floor", "rate", 1)}, Bounds: []bench.Bound{b}}
+	if r := bench.Measure(stopped, &bench.Env{Rounds: 1}, row)[0]; r.Outcome != bench.NotMeasured || !strings.Contains(r.Reason, "interrupted") || !strings.Contains(r.Short(), r.Reason) {
+		t.Errorf("after an interrupt: %+v", r)
+	}
 	if r := one(t, 0, b, says("ours", "rate"), says("floor", "rate")); r.Outcome != bench.NotMeasured {
 		t.Errorf("without a round: %+v", r)
 	}
@@ -276,6 +282,11 @@ func TestReport(t *testing.T) {
 	for _, part := range []string{"200 us", "100 us", "2 x", "<= 3 x or <= 150 ms", "4 /s", ">= 5 /s", "3.0 MiB", "1.50 s", "| holds ", "| does not hold ", "1 hold, 2 do not hold, 0 not measured, 1 without a goal"} {
 		if !strings.Contains(text.String(), part) {
 			t.Errorf("%q is not in\n%s", part, text.String())
+		}
+	}
+	for i, want := range []string{"200 us, 2 x of floor: holds", "4 /s: does not hold"} {
+		if got := more[i].Short(); got != want {
+			t.Errorf("in short: %q, want %q", got, want)
 		}
 	}
 	var back struct{ Results []bench.Result }

@@ -59,6 +59,17 @@ func format(v float64, unit string) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
+// Short is a result in a few words.
+func (r Result) Short() string {
+	switch {
+	case r.Outcome == NotMeasured:
+		return r.Outcome + ": " + r.Reason
+	case r.Against != "":
+		return fmt.Sprintf("%s, %s of %s: %s", format(r.Is, r.Unit), format(r.Ratio, "x"), r.Against, r.Outcome)
+	}
+	return format(r.Is, r.Unit) + ": " + r.Outcome
+}
+
 // Text prints results as a table of Markdown, with a last line that counts.
 func Text(w io.Writer, results []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)

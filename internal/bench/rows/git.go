@@ -156,7 +156,7 @@ func oneWorkspace(name string, files int, make func(ctx context.Context, p *proj
 // atOnce makes so many workspaces of a small repository, sixteen at any time, from one engine's
 // repository or from one for each of the sixteen: then none waits for the lock of another.
 func atOnce(name string, all int, shared bool) bench.Side {
-	const together, files = 16, 20
+	const together, files = 16, 5
 	return bench.Side{Name: name, Open: func(ctx context.Context, e *bench.Env) (bench.Subject, error) {
 		projects := make([]*project, together)
 		for i := range projects {

@@ -142,11 +142,12 @@ func measure(ctx context.Context, chosen []bench.Row, e bench.Env, progress io.W
 	}
 	for _, row := range chosen {
 		begin := time.Now()
-		results = append(results, bench.Measure(ctx, &e, row)...)
-		fmt.Fprintf(progress, "%s %s: %v\n", row.ID, row.What, time.Since(begin).Round(time.Millisecond))
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		found := bench.Measure(ctx, &e, row) // after an interrupt it says of the rest that it was not measured
+		for _, r := range found {
+			fmt.Fprintf(progress, "%s %s, %s: %s\n", r.ID, r.What, r.Figure, r.Short())
 		}
+		fmt.Fprintf(progress, "   took %v\n", time.Since(begin).Round(time.Millisecond))
+		results = append(results, found...)
 	}
 	return results, nil
 }
