@@ -78,7 +78,7 @@ func (p *Plumb) Touched(ctx context.Context, base, head string) ([]Change, error
 	if out.Stderr != "" { // a line that it does not understand is no failure to diff-tree
 		return nil, fmt.Errorf("git diff-tree: %s", out.Stderr)
 	}
-	return parseSteps(string(out.Stdout))
+	return parseRaw(string(out.Stdout))
 }
 
 // diffTree runs diff-tree, which collects all paths that differ before it prints the first: a few
@@ -95,32 +95,19 @@ func (p *Plumb) diffTree(ctx context.Context, stdin []byte, args ...string) (Out
 
 const maxDiffMemory = 256 << 20 // bytes; half a million paths take about so much
 
-// parseSteps reads the raw format with -z of commits with any number of parents: as many colons,
-// then a mode and a hash for each parent and for the commit.
-func parseSteps(text string) ([]Change, error) {
+// parseRaw reads the raw format with -z of commits with any number of parents: as many colons, then a
+// mode and a hash for each parent and for the commit, a status, NUL, path, NUL, and a second path
+// where it was renamed or copied.
+func parseRaw(text string) ([]Change, error) {
 	fields := strings.Split(strings.TrimSuffix(text, "\x00"), "\x00")
 	var changes []Change
-	for i := 0; i < len(fields) && fields[i] != ""; i += 2 {
+	for i := 0; i < len(fields) && fields[i] != ""; {
 		rest := strings.TrimLeft(fields[i], ":")
 		parents, meta := len(fields[i])-len(rest), strings.Fields(rest)
 		if parents == 0 || len(meta) != 2*(parents+1)+1 || i+1 >= len(fields) {
 			return nil, fmt.Errorf("git diff-tree: a line that is not understood: %q", Escape(fields[i]))
 		}
-		changes = append(changes, Change{Status: meta[len(meta)-1][0], OldMode: meta[0], NewMode: meta[parents], Path: fields[i+1]})
-	}
-	return changes, nil
-}
-
-// parseRaw reads the raw format with -z: ":mode mode hash hash status" NUL path NUL [path NUL].
-func parseRaw(text string) ([]Change, error) {
-	fields := strings.Split(strings.TrimSuffix(text, "\x00"), "\x00")
-	var changes []Change
-	for i := 0; i < len(fields) && fields[i] != ""; {
-		meta := strings.Fields(strings.TrimPrefix(fields[i], ":"))
-		if len(meta) != 5 || i+1 >= len(fields) {
-			return nil, fmt.Errorf("git diff-tree: a line that is not understood: %q", Escape(fields[i]))
-		}
-		c := Change{Status: meta[4][0], OldMode: meta[0], NewMode: meta[1], Path: fields[i+1]}
+		c := Change{Status: meta[len(meta)-1][0], OldMode: meta[0], NewMode: meta[parents], Path: fields[i+1]}
 		i += 2
 		if c.Status == 'R' || c.Status == 'C' {
 			if i >= len(fields) {

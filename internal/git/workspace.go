@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,14 +73,12 @@ func reserve(ctx context.Context, dir string) (free func(), err error) {
 	if err := emptyDir(dir); err != nil {
 		return nil, err
 	}
-	if free, err = flock(ctx, dir, syscall.LOCK_EX); err != nil {
-		return nil, err
+	if free, err = flock(ctx, dir, syscall.LOCK_EX); err == nil {
+		if err = emptyDir(dir); err != nil {
+			free()
+		}
 	}
-	if err := emptyDir(dir); err != nil {
-		free()
-		return nil, err
-	}
-	return free, nil
+	return free, err
 }
 
 func (s WorkspaceSpec) check() error {
@@ -135,10 +134,7 @@ func (r *Repo) fill(ctx context.Context, spec WorkspaceSpec, dir string) error {
 	if err := r.in(ctx, dir, "read-tree", "--reset", "-u", spec.Commit); err != nil {
 		return err
 	}
-	if spec.Objects == "" {
-		return nil
-	}
-	return borrow(gitDir, spec.Objects)
+	return borrow(gitDir, cmp.Or(spec.Objects, r.Objects()))
 }
 
 // Beside makes a bare git directory with index, configuration and objects of its own, which borrows

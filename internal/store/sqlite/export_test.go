@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"path/filepath"
 	"time"
 
@@ -115,11 +114,5 @@ func (s *Store) Submit(ctx context.Context, f func() error) error {
 	return s.submit(ctx, func(*txn) error { return f() })
 }
 
-// StatementsMost is how many statements are kept prepared.
-const StatementsMost = statementsMost
-
 // Prepared is how many statements of the connection that writes are prepared.
-func (s *Store) Prepared() int { return len(s.prepared.all) }
-
-// Assign puts a row where it is wanted.
-func Assign(dest []any, row ...driver.Value) error { return assign(dest, row) }
+func (s *Store) Prepared() int { return s.prepared.Len() }

@@ -1,14 +1,13 @@
 package sqlite_test
 
 import (
-	"database/sql/driver"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"interlock/internal/run"
 	"interlock/internal/store/sqlite"
+	"interlock/internal/store/sqlite/statement"
 )
 
 // TestStatements: statements are prepared once and their number is bounded; what failed once works the
@@ -31,15 +30,15 @@ func TestStatements(t *testing.T) {
 	if after := s.Prepared(); after != before || before == 0 {
 		t.Errorf("%d statements after the first renewals, %d after more", before, after)
 	}
-	for n := range sqlite.StatementsMost + 20 {
+	for n := range statement.Most + 20 {
 		must(t, s.SubmitSQL(t.Context(), nil, nil, note(n)))
 	}
 	if err := s.SubmitSQL(t.Context(), nil, nil, note(0)); err == nil {
 		t.Error("the same note twice")
 	}
 	must(t, s.SubmitSQL(t.Context(), nil, nil, "DELETE FROM facts WHERE name = 'note 0'", note(0)))
-	if n := s.Prepared(); n > sqlite.StatementsMost {
-		t.Errorf("%d statements are prepared, at most %d may be", n, sqlite.StatementsMost)
+	if n := s.Prepared(); n > statement.Most {
+		t.Errorf("%d statements are prepared, at most %d may be", n, statement.Most)
 	}
 	must(t, s.Close())
 	if info, err := os.Stat(filepath.Join(dir, sqlite.DatabaseName+"-wal")); err == nil && info.Size() > 0 {
@@ -64,26 +63,4 @@ func openDescriptors(t *testing.T, dir string) (open []string) {
 		}
 	}
 	return open
-}
-
-// TestAssign: a column of another type than is wanted is an error, never a zero.
-func TestAssign(t *testing.T) {
-	t.Parallel()
-	var n int
-	var n64 int64
-	var d time.Duration
-	var b bool
-	var s string
-	must(t, sqlite.Assign([]any{&n, &n64, &d, &b, &s}, int64(1), int64(2), int64(3), int64(1), "x"))
-	if n != 1 || n64 != 2 || d != 3 || !b || s != "x" {
-		t.Errorf("%d, %d, %d, %t, %q", n, n64, d, b, s)
-	}
-	for _, c := range []struct {
-		to any
-		is driver.Value
-	}{{&n, "1"}, {&n64, nil}, {&d, 1.5}, {&b, "true"}, {&s, int64(1)}, {&s, nil}, {new(float64), int64(1)}} {
-		if err := sqlite.Assign([]any{c.to}, c.is); err == nil {
-			t.Errorf("%T took %T", c.to, c.is)
-		}
-	}
 }

@@ -205,3 +205,28 @@ func (s *Store) check() error {
 	}
 	return nil
 }
+
+// exec runs one statement and returns how many rows it changed.
+func (t *txn) exec(query string, args ...any) (int64, error) {
+	return t.s.prepared.Exec(t.conn, query, args...)
+}
+
+// each reads rows, each into the same dest, and calls f for each.
+func (t *txn) each(dest []any, f func(), query string, args ...any) error {
+	return t.s.prepared.Each(t.conn, dest, f, query, args...)
+}
+
+// scan reads one row; ok is false when there is none.
+func (t *txn) scan(dest []any, query string, args ...any) (ok bool, err error) {
+	err = t.each(dest, func() { ok = true }, query, args...)
+	return ok, err
+}
+
+// one reads a row that is there.
+func (t *txn) one(dest []any, query string, args ...any) error {
+	ok, err := t.scan(dest, query, args...)
+	if err == nil && !ok {
+		err = sql.ErrNoRows
+	}
+	return err
+}
