@@ -11,7 +11,7 @@ FUZZTIME  ?= 30s
 ROWS      ?=
 ROUNDS    ?= 5
 SECONDS   ?= 1
-DIR       ?= $(CURDIR)/bin
+DIR       ?= /var/tmp
 .PHONY: help build tools check fmt vet house test cover race resume hostile crash races torture fuzz bench clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage

@@ -103,6 +103,7 @@ func recovery() []bench.Row {
 			Sides: []bench.Side{afterKill("ours", "heir", 5), afterKill("bare open", "bare", 5)},
 			Bounds: []bench.Bound{
 				{Figure: "p50", Goal: bench.AtMost(0.060)},
+				{Figure: "p50", Of: "bare open"},
 				{Figure: "p99", Of: "bare open", Goal: bench.AtMost(3), Or: bench.AtMost(0.150)},
 			},
 		},
