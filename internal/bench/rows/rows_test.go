@@ -88,7 +88,11 @@ func TestMainSays(t *testing.T) {
 // TestSideRefuses: a process that is no side of a row says so and ends.
 func TestSideRefuses(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"side"}, {"side", "nothing", t.TempDir(), "1"}, {"side", "leases", t.TempDir(), "many"}, {"side", "leases", "/proc/none", "1"}} {
+	wrong := [][]string{{"side"}, {"side", "nothing", t.TempDir(), "1"}, {"side", "leases", t.TempDir(), "many"}, {"side", "lease-log", "/proc/none", "2"}}
+	for _, what := range []string{"leases", "lease-log", "steps", "runs", "kept", "acks", "victim", "heir", "bare"} {
+		wrong = append(wrong, []string{"side", what, "/proc/none", "1"})
+	}
+	for _, args := range wrong {
 		if code, handled := rows.Reenter(append([]string{"bench"}, args...)); !handled || code != 1 {
 			t.Errorf("%q: handled %t, exit %d", args, handled, code)
 		}
