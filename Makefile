@@ -6,7 +6,13 @@ OPS       ?= 1000000
 CLAIMOPS  ?= 10000
 FUZZTIME  ?= 30s
 .DEFAULT_GOAL := help
-.PHONY: help build tools check fmt vet house test cover race resume hostile crash races torture fuzz clean
+# Of make bench: rows (all when empty), rounds of each side, seconds of load in one; LONG=1 adds the rows that take
+# minutes, JSON=1 prints JSON. DIR is where files are made: the filesystem there is measured.
+ROWS      ?=
+ROUNDS    ?= 5
+SECONDS   ?= 1
+DIR       ?= /var/tmp
+.PHONY: help build tools check fmt vet house test cover race resume hostile crash races torture fuzz bench clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -23,7 +29,7 @@ check: tools fmt vet house test race resume cover ## fmt, vet, house, test, race
 
 fmt: ## list the files that gofmt would change, and fail if there are any
 	@gofmt="$$($(GO) env GOROOT)/bin/gofmt"; [ -x "$$gofmt" ] || gofmt=gofmt; \
-	found=$$("$$gofmt" -l cmd internal *.go) || exit 1; \
+	found=$$("$$gofmt" -l bench cmd internal *.go) || exit 1; \
 	[ -z "$$found" ] || { echo "gofmt would change:"; echo "$$found"; exit 1; }
 
 vet: ## go vet, with and without failpoints
@@ -76,6 +82,10 @@ races: ## the races 1,000 times, those of git 100 times, and a repository of 50,
 fuzz: ## FUZZTIME=30s for each: everything that parses, against what nobody has written
 	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -vet=off -list '^Fuzz' $$p | grep '^Fuzz'); do \
 	  echo "$$p $$f"; $(GO) test -vet=off -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p; done; done
+
+bench: ## measure speed against floors and rivals, in turns: ROWS=G6,G7 ROUNDS=5 SECONDS=1 LONG=1 JSON=1 (docs/performance.md)
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./internal/bench/measure
+	@./bin/bench --dir '$(DIR)' --rows '$(ROWS)' --rounds $(ROUNDS) --seconds $(SECONDS) $(if $(LONG),--long) $(if $(JSON),--json)
 
 clean: ## remove what build left
 	rm -rf bin

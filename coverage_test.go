@@ -33,6 +33,7 @@ var uncounted = map[string]exception{
 	"internal/failpoint/on.go Here":                        {10, killed},
 	"internal/failpoint/on.go first":                       {14, killed},
 	"internal/failpoint/on.go Fault":                       {4, killed},
+	"internal/bench/rows/process.go serveVictim":           {29, killed},
 }
 
 // killed is the other reason.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"text/template"
 	"unicode"
 	"unicode/utf8"
@@ -34,10 +35,12 @@ type PromptData struct {
 //go:embed prompt.tmpl
 var promptText string
 
-var promptTemplate = template.Must(template.New("prompt").
-	Option("missingkey=error").
-	Funcs(template.FuncMap{"fence": fence, "line": line}).
-	Parse(promptText))
+var promptTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("prompt").
+		Option("missingkey=error").
+		Funcs(template.FuncMap{"fence": fence, "line": line}).
+		Parse(promptText))
+})
 
 // Prompt writes the text an agent is started with. The same data always give the same text.
 func Prompt(d PromptData) (string, error) {
@@ -46,7 +49,7 @@ func Prompt(d PromptData) (string, error) {
 	}
 	d.Findings = tail(printable(strings.TrimSpace(d.Findings)), FindingsBytes)
 	var b bytes.Buffer
-	if err := promptTemplate.Execute(&b, d); err != nil {
+	if err := promptTemplate().Execute(&b, d); err != nil {
 		return "", fmt.Errorf("prompt: %w", err)
 	}
 	return b.String(), nil

@@ -54,25 +54,32 @@ func (p *Plumb) Diff(ctx context.Context, base, head string) ([]Change, error) {
 	return parseRaw(string(out.Stdout))
 }
 
-// Steps returns every path that a commit between base and head changes, each commit looked at by
-// itself: also what a later one takes back. Of a merge it is what differs from all its parents; of
-// a commit without parents it is all that it holds. Renames are two changes. ErrNoCommit,
-// ErrTooBig.
-func (p *Plumb) Steps(ctx context.Context, base, head string) ([]Change, error) {
-	from, to, err := p.twoCommits(ctx, base, head)
+// Touched returns every path that differs between two commits, given by their full hashes, and every
+// path that a commit between them changes, each commit looked at by itself: also what a later one takes
+// back. Of a merge it is what differs from all its parents; of a commit without parents it is all that
+// it holds. Renames are two changes; a path may come more than once. ErrNoCommit, ErrTooBig.
+func (p *Plumb) Touched(ctx context.Context, base, head string) ([]Change, error) {
+	if err := errors.Join(checkHash(base), checkHash(head)); err != nil {
+		return nil, err
+	}
+	list, err := p.Run(ctx, Command{Args: []string{"rev-list", head + "^{commit}", "^" + base + "^{commit}", "--"}, MaxOutput: MaxListing})
 	if err != nil {
+		if _, _, missing := p.twoCommits(ctx, base, head); errors.Is(missing, ErrNoCommit) {
+			return nil, missing
+		}
 		return nil, err
 	}
-	list, err := p.Run(ctx, Command{Args: []string{"rev-list", to, "^" + from, "--"}, MaxOutput: MaxListing})
-	if err != nil || len(list.Stdout) == 0 {
-		return nil, err
-	}
+	// The first line has head compared with base, as if that were its one parent.
+	asked := append([]byte(head+" "+base+"\n"), list.Stdout...)
 	out, err := p.RunBounded(ctx, Command{Args: []string{"diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
-		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: list.Stdout, MaxOutput: MaxListing})
+		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: asked, MaxOutput: MaxListing})
 	if err != nil {
 		return nil, err
 	}
-	return parseSteps(string(out.Stdout))
+	if out.Stderr != "" { // a line that it does not understand is no failure to diff-tree
+		return nil, fmt.Errorf("git diff-tree: %s", out.Stderr)
+	}
+	return parseRaw(string(out.Stdout))
 }
 
 // RunBounded is Run for what takes memory by what is in the repository, as diff-tree does, which
@@ -90,32 +97,19 @@ func (p *Plumb) RunBounded(ctx context.Context, c Command) (Output, error) {
 
 const maxDiffMemory = 256 << 20 // bytes; half a million paths take about so much
 
-// parseSteps reads the raw format with -z of commits with any number of parents: as many colons,
-// then a mode and a hash for each parent and for the commit.
-func parseSteps(text string) ([]Change, error) {
+// parseRaw reads the raw format with -z of commits with any number of parents: as many colons, then a
+// mode and a hash for each parent and for the commit, a status, NUL, path, NUL, and a second path
+// where it was renamed or copied.
+func parseRaw(text string) ([]Change, error) {
 	fields := strings.Split(strings.TrimSuffix(text, "\x00"), "\x00")
 	var changes []Change
-	for i := 0; i < len(fields) && fields[i] != ""; i += 2 {
+	for i := 0; i < len(fields) && fields[i] != ""; {
 		rest := strings.TrimLeft(fields[i], ":")
 		parents, meta := len(fields[i])-len(rest), strings.Fields(rest)
 		if parents == 0 || len(meta) != 2*(parents+1)+1 || i+1 >= len(fields) {
 			return nil, fmt.Errorf("git diff-tree: a line that is not understood: %q", Escape(fields[i]))
 		}
-		changes = append(changes, Change{Status: meta[len(meta)-1][0], OldMode: meta[0], NewMode: meta[parents], Path: fields[i+1]})
-	}
-	return changes, nil
-}
-
-// parseRaw reads the raw format with -z: ":mode mode hash hash status" NUL path NUL [path NUL].
-func parseRaw(text string) ([]Change, error) {
-	fields := strings.Split(strings.TrimSuffix(text, "\x00"), "\x00")
-	var changes []Change
-	for i := 0; i < len(fields) && fields[i] != ""; {
-		meta := strings.Fields(strings.TrimPrefix(fields[i], ":"))
-		if len(meta) != 5 || i+1 >= len(fields) {
-			return nil, fmt.Errorf("git diff-tree: a line that is not understood: %q", Escape(fields[i]))
-		}
-		c := Change{Status: meta[4][0], OldMode: meta[0], NewMode: meta[1], Path: fields[i+1]}
+		c := Change{Status: meta[len(meta)-1][0], OldMode: meta[0], NewMode: meta[parents], Path: fields[i+1]}
 		i += 2
 		if c.Status == 'R' || c.Status == 'C' {
 			if i >= len(fields) {

@@ -123,8 +123,8 @@ func (r *Repo) Lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // The kernel locks are held on directories of the repository, not on files beside them: a lock file
-// that somebody removes by hand would let a second holder in. turn is held by fetches and workspace
-// creation, importing is shared by imports.
+// that somebody removes by hand would let a second holder in. turn is held by fetches, importing is
+// shared by imports and by workspace creation.
 func (r *Repo) turn(ctx context.Context) (unlock func(), err error) {
 	return flock(ctx, r.gitDir, syscall.LOCK_EX)
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,8 @@ func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
 	if err := spec.check(); err != nil {
 		return err
 	}
-	unlock, err := r.turn(ctx)
+	// It only reads the repository, so that it need not wait for other workspaces or for fetches.
+	unlock, err := r.importing(ctx, syscall.LOCK_SH)
 	if err != nil {
 		return err
 	}
@@ -46,9 +48,11 @@ func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
 	if _, err := r.Resolve(ctx, spec.Commit); err != nil {
 		return err
 	}
-	if err := emptyDir(spec.Dir); err != nil {
+	free, err := reserve(ctx, spec.Dir)
+	if err != nil {
 		return fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err)
 	}
+	defer free()
 	partial := spec.Dir + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return fmt.Errorf("workspace %s: %w", Escape(spec.Dir), err)
@@ -61,6 +65,20 @@ func (r *Repo) Workspace(ctx context.Context, spec WorkspaceSpec) error {
 		return fmt.Errorf("workspace %s: rename: %w", Escape(spec.Dir), err)
 	}
 	return nil
+}
+
+// reserve makes the directory of a workspace and keeps every other call from making one there. Who had
+// to wait finds what was made meanwhile: then it is not empty.
+func reserve(ctx context.Context, dir string) (free func(), err error) {
+	if err := emptyDir(dir); err != nil {
+		return nil, err
+	}
+	if free, err = flock(ctx, dir, syscall.LOCK_EX); err == nil {
+		if err = emptyDir(dir); err != nil {
+			free()
+		}
+	}
+	return free, err
 }
 
 func (s WorkspaceSpec) check() error {
@@ -116,10 +134,7 @@ func (r *Repo) fill(ctx context.Context, spec WorkspaceSpec, dir string) error {
 	if err := r.in(ctx, dir, "read-tree", "--reset", "-u", spec.Commit); err != nil {
 		return err
 	}
-	if spec.Objects == "" {
-		return nil
-	}
-	return borrow(gitDir, spec.Objects)
+	return borrow(gitDir, cmp.Or(spec.Objects, r.Objects()))
 }
 
 // Beside makes a bare git directory with index, configuration and objects of its own, which borrows

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"interlock/internal/git"
 )
@@ -206,5 +208,49 @@ func TestWorkspaceIsThereOnlyWhenItIsWhole(t *testing.T) {
 	}
 	if exists(tree+".partial") || raw(t, tree, "config", "--default", "", "core.fsmonitor") != "" {
 		t.Error("what a killed call had left came in")
+	}
+}
+
+// TestWorkspacesDoNotWait: a workspace is made while a fetch of the same repository is under way, and
+// while another is being made; of two in the same place one is made, and is whole.
+func TestWorkspacesDoNotWait(t *testing.T) {
+	t.Parallel()
+	g := find(t)
+	dir, head := project(t)
+	r, _ := fetched(t, g, dir)
+	for what, place := range map[string]string{"a fetch": r.Dir(), "a workspace": filepath.Join(r.Dir(), "refs")} {
+		held, err := os.Open(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		how := syscall.LOCK_EX
+		if what == "a workspace" {
+			how = syscall.LOCK_SH
+		}
+		if err := syscall.Flock(int(held.Fd()), how); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		if err := r.Workspace(ctx, git.WorkspaceSpec{Dir: filepath.Join(t.TempDir(), "tree"), Commit: head}); err != nil {
+			t.Errorf("beside %s: %v", what, err)
+		}
+		cancel()
+		held.Close()
+	}
+	tree := filepath.Join(t.TempDir(), "tree")
+	got := make(chan error, 8)
+	for range cap(got) {
+		go func() { got <- r.Workspace(t.Context(), git.WorkspaceSpec{Dir: tree, Commit: head}) }()
+	}
+	made := 0
+	for range cap(got) {
+		if err := <-got; err == nil {
+			made++
+		} else if !errors.Is(err, git.ErrInvalid) {
+			t.Errorf("beside others in the same place: %v", err)
+		}
+	}
+	if made != 1 || raw(t, tree, "status", "--porcelain") != "" {
+		t.Errorf("%d were made in the same place; it holds %q", made, raw(t, tree, "status", "--porcelain"))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -52,17 +51,13 @@ func (g *Guard) Check(ctx context.Context, r run.Run) (run.Event, error) {
 
 // inScope looks at the paths.
 func (g *Guard) inScope(ctx context.Context, r run.Run) (run.Event, error) {
-	whole, err := g.Repo.Diff(ctx, r.Base.Commit.Hash, r.Head.Hash)
-	var steps []git.Change
-	if err == nil {
-		steps, err = g.Repo.Steps(ctx, r.Base.Commit.Hash, r.Head.Hash)
-	}
+	touched, err := g.Repo.Touched(ctx, r.Base.Commit.Hash, r.Head.Hash)
 	if err != nil {
 		return nil, fmt.Errorf("compare each commit with the base: %w", err)
 	}
 	var paths []scope.Path
 	seen := map[scope.Path]bool{}
-	for _, c := range slices.Concat(whole, steps) {
+	for _, c := range touched {
 		p := scope.Path{Old: c.OldPath, New: c.Path, OldMode: c.OldMode, NewMode: c.NewMode}
 		if !seen[p] {
 			seen[p] = true

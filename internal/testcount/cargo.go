@@ -1,16 +1,15 @@
 package testcount
 
 import (
-	"regexp"
 	"strings"
 )
 
 // What the test harness of Rust prints for each binary and for the tests in documents.
 var (
-	cargoBegin  = regexp.MustCompile(`^running (\d{1,9}) tests?$`)
-	cargoTest   = regexp.MustCompile(`^test (.+?) \.\.\. (ok|FAILED|ignored)(?:, .*| <.*>)?$`)
-	cargoResult = regexp.MustCompile(`^test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9}) ignored; \d+ measured; \d+ filtered out`)
-	cargoLine   = regexp.MustCompile(` \(line \d+\)`)
+	cargoBegin  = pattern(`^running (\d{1,9}) tests?$`)
+	cargoTest   = pattern(`^test (.+?) \.\.\. (ok|FAILED|ignored)(?:, .*| <.*>)?$`)
+	cargoResult = pattern(`^test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9}) ignored; \d+ measured; \d+ filtered out`)
+	cargoLine   = pattern(` \(line \d+\)`)
 )
 
 // cargo counts a result only after the line that says how many tests begin, and never more.
@@ -25,22 +24,22 @@ func (c *cargo) line(s string) {
 	if !strings.HasPrefix(s, "running ") && !strings.HasPrefix(s, "test ") {
 		return
 	}
-	if m := cargoBegin.FindStringSubmatch(s); m != nil {
+	if m := cargoBegin().FindStringSubmatch(s); m != nil {
 		c.begun, c.open = number(m[1]), true
 		return
 	}
 	if !c.open {
 		return
 	}
-	if m := cargoResult.FindStringSubmatch(s); m != nil {
+	if m := cargoResult().FindStringSubmatch(s); m != nil {
 		var t Tally
 		t.add(number(m[1]), number(m[2]), number(m[3]))
 		t.atMost(c.begun)
 		c.all.add(t.Passed, t.Failed, t.Skipped)
 		c.open, c.seen = false, true
-	} else if m := cargoTest.FindStringSubmatch(s); m != nil && m[2] != "ignored" {
+	} else if m := cargoTest().FindStringSubmatch(s); m != nil && m[2] != "ignored" {
 		name := strings.TrimSuffix(m[1], " - should panic")
-		c.all.name(cargoLine.ReplaceAllString(name, ""))
+		c.all.name(cargoLine().ReplaceAllString(name, ""))
 	}
 }
 
@@ -52,8 +51,8 @@ func (c *cargo) tally() (Tally, bool) {
 
 // What `go test -v` prints. Without -v nothing in its output says how many tests ran.
 var (
-	goTestEnd    = regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+) \(\d+\.\d+s\)$`)
-	goPackageEnd = regexp.MustCompile(`^(?:ok  |FAIL)\t(\S+)\t`)
+	goTestEnd    = pattern(`^ *--- (PASS|FAIL|SKIP): (\S+) \(\d+\.\d+s\)$`)
+	goPackageEnd = pattern(`^(?:ok  |FAIL)\t(\S+)\t`)
 )
 
 type goText struct {
@@ -64,7 +63,7 @@ type goText struct {
 
 func (g *goText) line(s string) {
 	if strings.HasPrefix(s, "ok  \t") || strings.HasPrefix(s, "FAIL\t") {
-		if m := goPackageEnd.FindStringSubmatch(s); m != nil {
+		if m := goPackageEnd().FindStringSubmatch(s); m != nil {
 			g.close(m[1])
 		}
 		return
@@ -72,7 +71,7 @@ func (g *goText) line(s string) {
 	if !strings.Contains(s, "--- ") {
 		return
 	}
-	m := goTestEnd.FindStringSubmatch(s)
+	m := goTestEnd().FindStringSubmatch(s)
 	if m == nil {
 		return
 	}

@@ -1,20 +1,19 @@
 package testcount
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
 // mark is how node, jest, vitest and mocha begin the line of one test.
-var mark = regexp.MustCompile(`^ *([✔✓√✖✕×﹣○▶]) (.+?)(?: \(?\d[\d.]* ?m?s\)?)?(?: # (?:SKIP|TODO)\b.*)?$`)
+var mark = pattern(`^ *([✔✓√✖✕×﹣○▶]) (.+?)(?: \(?\d[\d.]* ?m?s\)?)?(?: # (?:SKIP|TODO)\b.*)?$`)
 
 // marked returns the name of the test on a line, and whether it ran.
 func marked(s string) (name string, ran, ok bool) {
 	if first := strings.TrimLeft(s, " "); first == "" || first[0] < utf8.RuneSelf {
 		return "", false, false
 	}
-	m := mark.FindStringSubmatch(s)
+	m := mark().FindStringSubmatch(s)
 	if m == nil || m[1] == "▶" {
 		return "", false, false
 	}
@@ -23,13 +22,13 @@ func marked(s string) (name string, ran, ok bool) {
 }
 
 // The end of what node's own test runner prints: "ℹ tests 10" or, as TAP, "# tests 10".
-var nodeSummary = regexp.MustCompile(`^(?:ℹ|#) (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) (\d{1,9})(?:\.\d+)?$`)
+var nodeSummary = pattern(`^(?:ℹ|#) (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) (\d{1,9})(?:\.\d+)?$`)
 
 func nodeLine(s string) []string {
 	if len(s) > maxSummary || !strings.HasPrefix(s, "#") && !strings.HasPrefix(s, "ℹ") {
 		return nil
 	}
-	return nodeSummary.FindStringSubmatch(s)
+	return nodeSummary().FindStringSubmatch(s)
 }
 
 var nodeOrder = []string{"tests", "suites", "pass", "fail", "cancelled", "skipped", "todo"}
@@ -104,7 +103,7 @@ func (n *nodeTest) tally() (Tally, bool) {
 }
 
 // The end of what jest prints: "Test Suites: ..." and then "Tests: 1 failed, 8 passed, 9 total".
-var jestTests = regexp.MustCompile(`^Tests: +((?:\d{1,9} [a-z]+, )*)(\d{1,9}) total$`)
+var jestTests = pattern(`^Tests: +((?:\d{1,9} [a-z]+, )*)(\d{1,9}) total$`)
 
 type jest struct {
 	all    Tally
@@ -123,7 +122,7 @@ func (j *jest) line(s string) {
 	if !after || len(s) > maxSummary {
 		return
 	}
-	m := jestTests.FindStringSubmatch(s)
+	m := jestTests().FindStringSubmatch(s)
 	if m == nil {
 		return
 	}
@@ -143,8 +142,8 @@ func (j *jest) tally() (Tally, bool) {
 
 // The end of what vitest prints: "Test Files  3 passed (3)", "Tests  1 failed | 8 passed (9)".
 var (
-	vitestFiles = regexp.MustCompile(`^ *Test Files  .*\(\d+\)$`)
-	vitestTests = regexp.MustCompile(`^ *Tests  ((?:\d{1,9} [a-z]+(?: \| )?)+) \((\d{1,9})\)$`)
+	vitestFiles = pattern(`^ *Test Files  .*\(\d+\)$`)
+	vitestTests = pattern(`^ *Tests  ((?:\d{1,9} [a-z]+(?: \| )?)+) \((\d{1,9})\)$`)
 )
 
 type vitest struct {
@@ -156,7 +155,7 @@ type vitest struct {
 
 func (v *vitest) line(s string) {
 	after := v.files
-	v.files = len(s) <= maxSummary && strings.Contains(s, "Test Files  ") && vitestFiles.MatchString(s)
+	v.files = len(s) <= maxSummary && strings.Contains(s, "Test Files  ") && vitestFiles().MatchString(s)
 	if strings.HasPrefix(s, "No test files found, exiting with code ") {
 		v.seen = true
 		return
@@ -164,7 +163,7 @@ func (v *vitest) line(s string) {
 	if !after || len(s) > maxSummary {
 		return
 	}
-	m := vitestTests.FindStringSubmatch(s)
+	m := vitestTests().FindStringSubmatch(s)
 	if m == nil {
 		return
 	}
@@ -193,8 +192,8 @@ func (v *vitest) tally() (Tally, bool) {
 
 // The end of what mocha prints: "  5 passing (12ms)", then "  1 pending", "  2 failing".
 var (
-	mochaPassing = regexp.MustCompile(`^  (\d{1,9}) passing \(\d+(?:ms|s|m|h)\)$`)
-	mochaMore    = regexp.MustCompile(`^  (\d{1,9}) (pending|failing)$`)
+	mochaPassing = pattern(`^  (\d{1,9}) passing \(\d+(?:ms|s|m|h)\)$`)
+	mochaMore    = pattern(`^  (\d{1,9}) (pending|failing)$`)
 )
 
 type mocha struct {
@@ -209,12 +208,12 @@ func (m *mocha) line(s string) {
 		m.open = false
 		return
 	}
-	if found := mochaPassing.FindStringSubmatch(s); found != nil {
+	if found := mochaPassing().FindStringSubmatch(s); found != nil {
 		m.seen, m.open = true, true
 		m.all.add(number(found[1]), 0, 0)
 		return
 	}
-	found := mochaMore.FindStringSubmatch(s)
+	found := mochaMore().FindStringSubmatch(s)
 	switch {
 	case found == nil || !m.open:
 		m.open = false

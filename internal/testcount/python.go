@@ -1,17 +1,16 @@
 package testcount
 
 import (
-	"regexp"
 	"strings"
 )
 
 // pytest's last line, with or without its rule: "== 1 failed, 4 passed, 1 error in 0.04s ==".
 var (
-	pytestSummary = regexp.MustCompile(`^(?:=+ )?((?:\d{1,9} [a-z]+(?:, )?)+|no tests ran|no tests collected(?: \([^)]*\))?) in \d+\.\d+s(?: \([0-9:]+\))?(?: =+)?$`)
-	pytestBegin   = regexp.MustCompile(`^=+ test session starts =+$`)
-	pytestItems   = regexp.MustCompile(`^(?:collecting \.\.\. )?collected (\d{1,9}) items?\b`)
-	pytestDots    = regexp.MustCompile(`^(?:\S+ )?[.sxXFE]+\s+\[ *\d{1,3}%\]$`)
-	pytestTest    = regexp.MustCompile(`^(\[gw\d+\] \[ *\d+%\] )?(PASSED |FAILED |ERROR |XPASS )?(\S+\.py(?:::.+?)+)(?: (PASSED|FAILED|ERROR|XPASS))?(?:\s+\[ *\d+%\])?(?: - .*)?$`)
+	pytestSummary = pattern(`^(?:=+ )?((?:\d{1,9} [a-z]+(?:, )?)+|no tests ran|no tests collected(?: \([^)]*\))?) in \d+\.\d+s(?: \([0-9:]+\))?(?: =+)?$`)
+	pytestBegin   = pattern(`^=+ test session starts =+$`)
+	pytestItems   = pattern(`^(?:collecting \.\.\. )?collected (\d{1,9}) items?\b`)
+	pytestDots    = pattern(`^(?:\S+ )?[.sxXFE]+\s+\[ *\d{1,3}%\]$`)
+	pytestTest    = pattern(`^(\[gw\d+\] \[ *\d+%\] )?(PASSED |FAILED |ERROR |XPASS )?(\S+\.py(?:::.+?)+)(?: (PASSED|FAILED|ERROR|XPASS))?(?:\s+\[ *\d+%\])?(?: - .*)?$`)
 )
 
 // pytest takes the last summary of each session: what a test prints comes before it.
@@ -32,25 +31,25 @@ func (p *pytest) line(s string) {
 		return
 	}
 	switch {
-	case strings.Contains(s, "test session starts") && pytestBegin.MatchString(s):
+	case strings.Contains(s, "test session starts") && pytestBegin().MatchString(s):
 		p.close()
-	case p.now != nil && strings.HasSuffix(s, "%]") && pytestDots.MatchString(s): // a quiet session begins without a rule
+	case p.now != nil && strings.HasSuffix(s, "%]") && pytestDots().MatchString(s): // a quiet session begins without a rule
 		p.close()
 	}
 	if !strings.Contains(s, "collected ") && !strings.Contains(s, " in ") {
 		return
 	}
-	if m := pytestItems.FindStringSubmatch(s); m != nil {
+	if m := pytestItems().FindStringSubmatch(s); m != nil {
 		p.items, p.counted = sum(p.items, number(m[1])), true
 	}
-	if m := pytestSummary.FindStringSubmatch(s); m != nil && isPytest(m[1]) {
+	if m := pytestSummary().FindStringSubmatch(s); m != nil && isPytest(m[1]) {
 		p.now, p.seen = countsOf(m[1]), true
 	}
 }
 
 // test takes the name of a test that ran.
 func (p *pytest) test(s string) {
-	if m := pytestTest.FindStringSubmatch(s); m != nil && (m[2] == "") != (m[4] == "") {
+	if m := pytestTest().FindStringSubmatch(s); m != nil && (m[2] == "") != (m[4] == "") {
 		if m[1] != "" || m[2] == "" { // the list at the end says it again
 			p.done.name(m[3])
 		}
@@ -90,11 +89,11 @@ func (p *pytest) tally() (Tally, bool) {
 
 // The end of Python's unittest: "Ran 3 tests in 0.001s", an empty line, "OK (skipped=1)".
 var (
-	unittestRan    = regexp.MustCompile(`^Ran (\d{1,9}) tests? in \d+\.\d+s$`)
-	unittestResult = regexp.MustCompile(`^(?:OK|FAILED|NO TESTS RAN)(?: \(([^)]*)\))?$`)
-	unittestPart   = regexp.MustCompile(`(failures|errors|skipped|expected failures|unexpected successes)=(\d{1,9})`)
-	unittestTest   = regexp.MustCompile(`^(\w+ \([\w.<>]+\))(?: \.\.\. |$)`)
-	unittestEnd    = regexp.MustCompile(`\.\.\. (ok|FAIL|ERROR|unexpected success)$`)
+	unittestRan    = pattern(`^Ran (\d{1,9}) tests? in \d+\.\d+s$`)
+	unittestResult = pattern(`^(?:OK|FAILED|NO TESTS RAN)(?: \(([^)]*)\))?$`)
+	unittestPart   = pattern(`(failures|errors|skipped|expected failures|unexpected successes)=(\d{1,9})`)
+	unittestTest   = pattern(`^(\w+ \([\w.<>]+\))(?: \.\.\. |$)`)
+	unittestEnd    = pattern(`\.\.\. (ok|FAIL|ERROR|unexpected success)$`)
 )
 
 type unittest struct {
@@ -110,7 +109,7 @@ func (u *unittest) line(s string) {
 		u.after(s)
 		return
 	}
-	if m := unittestRan.FindStringSubmatch(s); m != nil {
+	if m := unittestRan().FindStringSubmatch(s); m != nil {
 		u.pending, u.open = number(m[1]), true
 	}
 }
@@ -119,17 +118,17 @@ func (u *unittest) line(s string) {
 func (u *unittest) after(s string) {
 	if u.open && s != "" {
 		u.open = false
-		if m := unittestResult.FindStringSubmatch(s); m != nil {
+		if m := unittestResult().FindStringSubmatch(s); m != nil {
 			u.result(m[1])
 			return
 		}
 	}
 	if strings.Contains(s, " (") {
-		if m := unittestTest.FindStringSubmatch(s); m != nil {
+		if m := unittestTest().FindStringSubmatch(s); m != nil {
 			u.last = m[1]
 		}
 	}
-	if u.last != "" && strings.Contains(s, "... ") && unittestEnd.MatchString(s) {
+	if u.last != "" && strings.Contains(s, "... ") && unittestEnd().MatchString(s) {
 		u.all.name(u.last)
 		u.last = ""
 	}
@@ -138,7 +137,7 @@ func (u *unittest) after(s string) {
 func (u *unittest) result(parts string) {
 	u.seen = true
 	n := map[string]int{}
-	for _, m := range unittestPart.FindAllStringSubmatch(parts, -1) {
+	for _, m := range unittestPart().FindAllStringSubmatch(parts, -1) {
 		n[m[1]] = number(m[2])
 	}
 	skipped := min(u.pending, n["skipped"]+n["expected failures"])

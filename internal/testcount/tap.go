@@ -1,17 +1,16 @@
 package testcount
 
 import (
-	"regexp"
 	"strings"
 )
 
 // The Test Anything Protocol, versions 13 and 14 (testanything.org): a plan, test points with
 // directives, subtests four spaces deeper, YAML blocks two deeper.
 var (
-	tapVersion = regexp.MustCompile(`^ *TAP version 1[34]$`)
-	tapPlan    = regexp.MustCompile(`^( *)1\.\.(\d{1,9})(?:\s*#.*)?$`)
-	tapLine    = regexp.MustCompile(`^( *)(not ok|ok)\b(?: +(\d{1,9}))?(?: +-)?(?: +(.*))?$`)
-	tapHash    = regexp.MustCompile(`(?:^|[^\\])# *(?i:(skip\w*|todo))\b.*$`)
+	tapVersion = pattern(`^ *TAP version 1[34]$`)
+	tapPlan    = pattern(`^( *)1\.\.(\d{1,9})(?:\s*#.*)?$`)
+	tapLine    = pattern(`^( *)(not ok|ok)\b(?: +(\d{1,9}))?(?: +-)?(?: +(.*))?$`)
+	tapHash    = pattern(`(?:^|[^\\])# *(?i:(skip\w*|todo))\b.*$`)
 )
 
 // point is one test point.
@@ -29,12 +28,12 @@ func tapPoint(s string) (point, bool) {
 	if trimmed := strings.TrimLeft(s, " "); !strings.HasPrefix(trimmed, "ok") && !strings.HasPrefix(trimmed, "not ok") {
 		return point{}, false
 	}
-	m := tapLine.FindStringSubmatch(s)
+	m := tapLine().FindStringSubmatch(s)
 	if m == nil || strings.Contains(s, "\t") || m[3] == "" && m[4] != "" && !strings.Contains(s, "ok - ") {
 		return point{}, false
 	}
 	p := point{depth: len(m[1]) / 4, passed: m[2] == "ok", name: m[4]}
-	if at := tapHash.FindStringSubmatchIndex(p.name); at != nil {
+	if at := tapHash().FindStringSubmatchIndex(p.name); at != nil {
 		p.directive = strings.ToLower(p.name[at[2]:at[3]])
 		p.name = strings.TrimRight(strings.TrimSuffix(p.name[:at[2]], "#"), "# ")
 	}
@@ -69,10 +68,10 @@ func (t *tap) line(s string) {
 	switch {
 	case trimmed == "---" && len(s) > len(trimmed) && t.points > 0:
 		t.yaml = len(s) - len(trimmed)
-	case strings.HasPrefix(trimmed, "TAP ") && tapVersion.MatchString(s):
+	case strings.HasPrefix(trimmed, "TAP ") && tapVersion().MatchString(s):
 		t.version = true
 	case strings.HasPrefix(trimmed, "1.."):
-		if m := tapPlan.FindStringSubmatch(s); m != nil && m[1] == "" {
+		if m := tapPlan().FindStringSubmatch(s); m != nil && m[1] == "" {
 			t.plan, t.plans = sum(t.plan, number(m[2])), t.plans+1
 		}
 	default:

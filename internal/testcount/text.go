@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -32,8 +33,14 @@ func NewText() *Text {
 	return t
 }
 
+// pattern is a regular expression that is compiled at its first use: most processes of the program
+// count no test, and there are many patterns.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // colour is a sequence by which a terminal is told a colour, or to clear a line.
-var colour = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+var colour = pattern(`\x1b\[[0-9;?]*[A-Za-z]`)
 
 // Line takes one line. What is longer than a runner's own lines is cut.
 func (t *Text) Line(line []byte) {
@@ -51,7 +58,7 @@ func (t *Text) Line(line []byte) {
 	}
 	s := string(line)
 	if strings.IndexByte(s, 0x1b) >= 0 {
-		s = colour.ReplaceAllString(s, "")
+		s = colour().ReplaceAllString(s, "")
 	}
 	t.marks.line(s)
 	for _, r := range t.all {
@@ -105,12 +112,12 @@ func number(digits string) int {
 	return n
 }
 
-var countOf = regexp.MustCompile(`(\d{1,9}) ([a-z]+)`)
+var countOf = pattern(`(\d{1,9}) ([a-z]+)`)
 
 // countsOf reads "1 failed, 4 passed" and its like.
 func countsOf(s string) map[string]int {
 	found := map[string]int{}
-	for _, m := range countOf.FindAllStringSubmatch(s, -1) {
+	for _, m := range countOf().FindAllStringSubmatch(s, -1) {
 		found[m[2]] = sum(found[m[2]], number(m[1]))
 	}
 	return found

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // language is how tests of one language look. Group 1 of head, or the first that is set, is the
@@ -35,84 +36,87 @@ var (
 	build   = regexp.MustCompile(`^//go:build (.*\S)`)
 )
 
-var languages = []*language{
-	{
-		ends: []string{".go"}, comment: "//",
-		isTest: func(name string) bool {
-			return strings.HasSuffix(name, "_test.go") && !hidden(name)
+// languages are compiled at the first use: most processes of the program look at no test.
+var languages = sync.OnceValue(func() []*language {
+	return []*language{
+		{
+			ends: []string{".go"}, comment: "//",
+			isTest: func(name string) bool {
+				return strings.HasSuffix(name, "_test.go") && !hidden(name)
+			},
+			head:    regexp.MustCompile(`^func ((?:Test|Fuzz|Example|Benchmark)(?:[^a-z(]\w*)?)\(`),
+			closes:  regexp.MustCompile(`^}`),
+			asserts: regexp.MustCompile(`\bt\.(?:Error|Fatal|Fail)\w*\(|\b(?:assert|require|check|qt|is)\.\w+\(|\bmust\w*\(|\bcmp\.Diff\(|// Output:|\bExpect\(`),
+			skips:   regexp.MustCompile(`\b[a-z]+\.Skip(?:f|Now)?\(`),
 		},
-		head:    regexp.MustCompile(`^func ((?:Test|Fuzz|Example|Benchmark)(?:[^a-z(]\w*)?)\(`),
-		closes:  regexp.MustCompile(`^}`),
-		asserts: regexp.MustCompile(`\bt\.(?:Error|Fatal|Fail)\w*\(|\b(?:assert|require|check|qt|is)\.\w+\(|\bmust\w*\(|\bcmp\.Diff\(|// Output:|\bExpect\(`),
-		skips:   regexp.MustCompile(`\b[a-z]+\.Skip(?:f|Now)?\(`),
-	},
-	{
-		ends: []string{".py"}, comment: "#",
-		isTest: func(name string) bool {
-			base := path.Base(name)
-			return strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py") || base == "tests.py"
+		{
+			ends: []string{".py"}, comment: "#",
+			isTest: func(name string) bool {
+				base := path.Base(name)
+				return strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py") || base == "tests.py"
+			},
+			head:    regexp.MustCompile(`^\s*(?:async\s+)?def (test\w*)\(`),
+			above:   regexp.MustCompile(`^\s*@`),
+			closes:  regexp.MustCompile(`^(?:\S|\s*(?:class|def|async def) |\s*@)`),
+			asserts: regexp.MustCompile(`^\s*assert\b|\bself\.(?:assert|fail)\w*\(|\.assert_\w+\(|\bpytest\.(?:raises|fail|warns)\b`),
+			skips:   regexp.MustCompile(`\b(?:pytest\.)?mark\.(?:skip|skipif|xfail)\b|\bpytest\.(?:skip|xfail|importorskip)\(|@(?:unittest\.)?(?:skip|skipIf|skipUnless|expectedFailure)\b|\bself\.skipTest\(|\bSkipTest\b`),
 		},
-		head:    regexp.MustCompile(`^\s*(?:async\s+)?def (test\w*)\(`),
-		above:   regexp.MustCompile(`^\s*@`),
-		closes:  regexp.MustCompile(`^(?:\S|\s*(?:class|def|async def) |\s*@)`),
-		asserts: regexp.MustCompile(`^\s*assert\b|\bself\.(?:assert|fail)\w*\(|\.assert_\w+\(|\bpytest\.(?:raises|fail|warns)\b`),
-		skips:   regexp.MustCompile(`\b(?:pytest\.)?mark\.(?:skip|skipif|xfail)\b|\bpytest\.(?:skip|xfail|importorskip)\(|@(?:unittest\.)?(?:skip|skipIf|skipUnless|expectedFailure)\b|\bself\.skipTest\(|\bSkipTest\b`),
-	},
-	{
-		ends: []string{".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"}, comment: "//",
-		isTest: func(name string) bool {
-			base := path.Base(name)
-			return strings.Contains(base, ".test.") || strings.Contains(base, ".spec.") || inDir(name, "__tests__", "test", "tests", "spec", "e2e")
+		{
+			ends: []string{".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"}, comment: "//",
+			isTest: func(name string) bool {
+				base := path.Base(name)
+				return strings.Contains(base, ".test.") || strings.Contains(base, ".spec.") || inDir(name, "__tests__", "test", "tests", "spec", "e2e")
+			},
+			head:    regexp.MustCompile("(?:^|[\\s;{(])(?:[xf]?(?:it|test|specify)|t\\.test)(?:\\.\\w+)*\\(\\s*(?:'([^']*)'|\"([^\"]*)\"|`([^`]*)`)"),
+			asserts: regexp.MustCompile(`\bassert\w*(?:\.\w+)*\(|\bexpect\w*\(|\bshould\b|\bt\.(?:is|ok|not|deepEqual|equal|like|true|false|throws\w*|assert)\w*\(`),
+			skips:   regexp.MustCompile(`\b(?:it|test|describe|suite|specify|context|t)\.(?:skip|todo|only|fixme|failing|fails|runIf|skipIf)\b|\bx(?:it|describe|test|context)\(|\bf(?:it|describe)\(|\bthis\.skip\(|\bskip: *(?:true|'|")|\btodo: *(?:true|'|")`),
 		},
-		head:    regexp.MustCompile("(?:^|[\\s;{(])(?:[xf]?(?:it|test|specify)|t\\.test)(?:\\.\\w+)*\\(\\s*(?:'([^']*)'|\"([^\"]*)\"|`([^`]*)`)"),
-		asserts: regexp.MustCompile(`\bassert\w*(?:\.\w+)*\(|\bexpect\w*\(|\bshould\b|\bt\.(?:is|ok|not|deepEqual|equal|like|true|false|throws\w*|assert)\w*\(`),
-		skips:   regexp.MustCompile(`\b(?:it|test|describe|suite|specify|context|t)\.(?:skip|todo|only|fixme|failing|fails|runIf|skipIf)\b|\bx(?:it|describe|test|context)\(|\bf(?:it|describe)\(|\bthis\.skip\(|\bskip: *(?:true|'|")|\btodo: *(?:true|'|")`),
-	},
-	{
-		ends: []string{".rs"}, comment: "//",
-		isTest:  func(name string) bool { return inDir(name, "tests") },
-		head:    regexp.MustCompile(`^\s*(?:pub(?:\([a-z]+\))? )?(?:async )?fn (\w+)`),
-		above:   regexp.MustCompile(`^\s*#\[`),
-		mark:    regexp.MustCompile(`#\[(?:\w+::)*(?:test|rstest|test_case)\b`),
-		asserts: regexp.MustCompile(`\b(?:debug_)?assert\w*!|\bpanic!|\bshould_panic\b|\bunreachable!|\.unwrap\(\)|\bprop_assert`),
-		skips:   regexp.MustCompile(`#\[ignore\b|#!?\[cfg\((?:any\(\)|not\(test\)|FALSE)\)|#\[cfg_attr\([^)]*ignore`),
-	},
-	{
-		ends: []string{".java", ".kt", ".groovy", ".scala", ".cs"}, comment: "//",
-		isTest: func(name string) bool {
-			stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
-			return strings.HasSuffix(stem, "Test") || strings.HasSuffix(stem, "Tests") || strings.HasSuffix(stem, "IT") || strings.HasSuffix(stem, "Spec") || strings.Contains(name, "src/test/")
+		{
+			ends: []string{".rs"}, comment: "//",
+			isTest:  func(name string) bool { return inDir(name, "tests") },
+			head:    regexp.MustCompile(`^\s*(?:pub(?:\([a-z]+\))? )?(?:async )?fn (\w+)`),
+			above:   regexp.MustCompile(`^\s*#\[`),
+			mark:    regexp.MustCompile(`#\[(?:\w+::)*(?:test|rstest|test_case)\b`),
+			asserts: regexp.MustCompile(`\b(?:debug_)?assert\w*!|\bpanic!|\bshould_panic\b|\bunreachable!|\.unwrap\(\)|\bprop_assert`),
+			skips:   regexp.MustCompile(`#\[ignore\b|#!?\[cfg\((?:any\(\)|not\(test\)|FALSE)\)|#\[cfg_attr\([^)]*ignore`),
 		},
-		head:    regexp.MustCompile(`^\s*(?:(?:public|private|protected|internal|static|final|async|suspend|override) )*(?:void|fun|Task|def) ` + "(`[^`]*`|\\w+)" + `\s*\(`),
-		above:   regexp.MustCompile(`^\s*(?:@|\[)`),
-		mark:    regexp.MustCompile(`@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b|\[(?:Test|Fact|Theory|TestMethod|TestCase)\b`),
-		asserts: regexp.MustCompile(`\b(?i:assert)\w*(?:\.\w+)*\s*\(|\bverify\w*\(|\bexpect\w*\(|\bfail\(|\bshould\w*\b|\bexpected *=`),
-		skips:   regexp.MustCompile(`@(?:Disabled|Ignore)\w*|\[Ignore\b|\bSkip *= *"|\bassume\w*\(|\bAssume\.`),
-	},
-	{
-		ends: []string{".rb"}, comment: "#",
-		isTest: func(name string) bool {
-			return strings.HasSuffix(name, "_spec.rb") || strings.HasSuffix(name, "_test.rb") || strings.HasPrefix(path.Base(name), "test_")
+		{
+			ends: []string{".java", ".kt", ".groovy", ".scala", ".cs"}, comment: "//",
+			isTest: func(name string) bool {
+				stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
+				return strings.HasSuffix(stem, "Test") || strings.HasSuffix(stem, "Tests") || strings.HasSuffix(stem, "IT") || strings.HasSuffix(stem, "Spec") || strings.Contains(name, "src/test/")
+			},
+			head:    regexp.MustCompile(`^\s*(?:(?:public|private|protected|internal|static|final|async|suspend|override) )*(?:void|fun|Task|def) ` + "(`[^`]*`|\\w+)" + `\s*\(`),
+			above:   regexp.MustCompile(`^\s*(?:@|\[)`),
+			mark:    regexp.MustCompile(`@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b|\[(?:Test|Fact|Theory|TestMethod|TestCase)\b`),
+			asserts: regexp.MustCompile(`\b(?i:assert)\w*(?:\.\w+)*\s*\(|\bverify\w*\(|\bexpect\w*\(|\bfail\(|\bshould\w*\b|\bexpected *=`),
+			skips:   regexp.MustCompile(`@(?:Disabled|Ignore)\w*|\[Ignore\b|\bSkip *= *"|\bassume\w*\(|\bAssume\.`),
 		},
-		head:    regexp.MustCompile(`^\s*(?:def (test_\w+)|[xf]?(?:it|specify|test|scenario)\s*\(?\s*(?:'([^']*)'|"([^"]*)"))`),
-		asserts: regexp.MustCompile(`\b(?:assert|refute)\w*\b|\bexpect\b|\bmust_\w+|\.should\b`),
-		skips:   regexp.MustCompile(`\b(?:skip|pending)\b|\bx(?:it|describe|context|specify)\b|\bf(?:it|describe)\b`),
-	},
-	{
-		ends: []string{".php"}, comment: "//",
-		isTest:  func(name string) bool { return strings.HasSuffix(name, "Test.php") },
-		head:    regexp.MustCompile(`^\s*(?:(?:public|final|static) )*function (test\w+)\(`),
-		asserts: regexp.MustCompile(`\b(?:assert|expect)\w*\(`),
-		skips:   regexp.MustCompile(`\bmarkTest(?:Skipped|Incomplete)\(|@requires\b`),
-	},
-	{
-		ends: []string{".bats", ".t"}, comment: "#",
-		isTest:  func(string) bool { return true },
-		head:    regexp.MustCompile(`^\s*(?:@test (?:'([^']*)'|"([^"]*)")|subtest (?:'([^']*)'|"([^"]*)"))`),
-		asserts: regexp.MustCompile(`\[\[? |\bassert\w*|\brefute\w*|^\s*(?:ok|is|isnt|like|unlike|is_deeply|cmp_ok|pass)\b|\bgrep -q`),
-		skips:   regexp.MustCompile(`^\s*skip\b|\bskip_all\b|\bplan skip|\bSKIP:|\bTODO:`),
-	},
-}
+		{
+			ends: []string{".rb"}, comment: "#",
+			isTest: func(name string) bool {
+				return strings.HasSuffix(name, "_spec.rb") || strings.HasSuffix(name, "_test.rb") || strings.HasPrefix(path.Base(name), "test_")
+			},
+			head:    regexp.MustCompile(`^\s*(?:def (test_\w+)|[xf]?(?:it|specify|test|scenario)\s*\(?\s*(?:'([^']*)'|"([^"]*)"))`),
+			asserts: regexp.MustCompile(`\b(?:assert|refute)\w*\b|\bexpect\b|\bmust_\w+|\.should\b`),
+			skips:   regexp.MustCompile(`\b(?:skip|pending)\b|\bx(?:it|describe|context|specify)\b|\bf(?:it|describe)\b`),
+		},
+		{
+			ends: []string{".php"}, comment: "//",
+			isTest:  func(name string) bool { return strings.HasSuffix(name, "Test.php") },
+			head:    regexp.MustCompile(`^\s*(?:(?:public|final|static) )*function (test\w+)\(`),
+			asserts: regexp.MustCompile(`\b(?:assert|expect)\w*\(`),
+			skips:   regexp.MustCompile(`\bmarkTest(?:Skipped|Incomplete)\(|@requires\b`),
+		},
+		{
+			ends: []string{".bats", ".t"}, comment: "#",
+			isTest:  func(string) bool { return true },
+			head:    regexp.MustCompile(`^\s*(?:@test (?:'([^']*)'|"([^"]*)")|subtest (?:'([^']*)'|"([^"]*)"))`),
+			asserts: regexp.MustCompile(`\[\[? |\bassert\w*|\brefute\w*|^\s*(?:ok|is|isnt|like|unlike|is_deeply|cmp_ok|pass)\b|\bgrep -q`),
+			skips:   regexp.MustCompile(`^\s*skip\b|\bskip_all\b|\bplan skip|\bSKIP:|\bTODO:`),
+		},
+	}
+})
 
 func hidden(name string) bool {
 	for _, part := range strings.Split(name, "/") {
@@ -135,7 +139,7 @@ func inDir(name string, dirs ...string) bool {
 }
 
 func languageOf(name string) *language {
-	for _, l := range languages {
+	for _, l := range languages() {
 		for _, end := range l.ends {
 			if strings.HasSuffix(name, end) {
 				return l

@@ -113,3 +113,6 @@ func (s *Store) WriterPragma(name string) (v string, err error) {
 func (s *Store) Submit(ctx context.Context, f func() error) error {
 	return s.submit(ctx, func(*txn) error { return f() })
 }
+
+// Prepared is how many statements of the connection that writes are prepared.
+func (s *Store) Prepared() int { return s.prepared.Len() }

@@ -179,7 +179,7 @@ func (s *Store) sealAlone() error {
 	if err != nil || l.epoch != f.Epoch {
 		return err
 	}
-	if err := s.write.Close(); err != nil {
+	if err := s.closeWriter(); err != nil {
 		return err
 	}
 	f.Writes, f.Mark, f.Sealed = l.writes, int64(l.mark), true

@@ -19,21 +19,29 @@ type ledger struct {
 	ahead, mark     time.Duration
 }
 
+const selectLedger = "SELECT epoch, writes, base, reserved, boot, namespace, ahead, mark FROM ledger"
+
+func (l *ledger) fields() []any {
+	return []any{&l.epoch, &l.writes, &l.base, &l.reserved, &l.boot, &l.namespace, &l.ahead, &l.mark}
+}
+
 func readLedger(ctx context.Context, q querier) (l ledger, err error) {
-	err = q.QueryRowContext(ctx, "SELECT epoch, writes, base, reserved, boot, namespace, ahead, mark FROM ledger").
-		Scan(&l.epoch, &l.writes, &l.base, &l.reserved, &l.boot, &l.namespace, &l.ahead, &l.mark)
+	err = q.QueryRowContext(ctx, selectLedger).Scan(l.fields()...)
 	return l, err
 }
 
 // begin starts a write transaction and finds out at which instant of store time it acts. Call it
 // with the turn held: waiting for that may take longer than a lease lives.
 func (s *Store) begin(ctx context.Context) (*txn, error) {
-	tx, err := s.write.BeginTx(ctx, nil)
+	conn, err := s.write.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := &txn{Tx: tx, ctx: ctx, s: s}
-	if err := t.orient(); err != nil {
+	t := &txn{conn: conn, s: s}
+	if _, err = t.exec("BEGIN IMMEDIATE"); err == nil {
+		err = t.orient()
+	}
+	if err != nil {
 		t.abandon()
 		return nil, err
 	}
@@ -41,22 +49,22 @@ func (s *Store) begin(ctx context.Context) (*txn, error) {
 }
 
 // orient reads where the database stands.
-func (t *txn) orient() (err error) {
-	have, err := version(t.ctx, t)
-	if err != nil {
+func (t *txn) orient() error {
+	var have int
+	if err := t.one([]any{&have}, selectVersion); err != nil {
 		return err
 	}
 	// A newer program may have migrated the database while this one had it open.
 	if err := checkVersion(t.s.path, have, len(migrations)); err != nil {
 		return err
 	}
-	if t.ledger, err = readLedger(t.ctx, t); err != nil {
+	if err := t.one(t.ledger.fields(), selectLedger); err != nil {
 		return err
 	}
 	if s := t.s; s.epoch != "" && (t.ledger.epoch != s.epoch || t.ledger.writes < s.seen) {
 		return damaged(s.path, errors.New("an older copy was put in its place while it was in use"))
 	}
-	if err := t.QueryRowContext(t.ctx, "SELECT total_changes()").Scan(&t.before); err != nil {
+	if err := t.one([]any{&t.before}, selectChanges); err != nil {
 		return err
 	}
 	if err := t.setClock(); err != nil {
@@ -97,7 +105,7 @@ func (t *txn) tick() {
 // undone when it fails; *uncertain means that the commit itself failed.
 func (t *txn) conclude() error {
 	var after int64
-	if err := t.QueryRowContext(t.ctx, "SELECT total_changes()").Scan(&after); err != nil {
+	if err := t.one([]any{&after}, selectChanges); err != nil {
 		t.abandon()
 		return err
 	}
@@ -116,10 +124,11 @@ func (t *txn) conclude() error {
 		t.abandon()
 		return err
 	}
-	if err := t.Commit(); err != nil {
+	if _, err := t.exec("COMMIT"); err != nil {
 		t.abandon()
 		return &uncertain{err}
 	}
+	t.done()
 	t.s.epoch, t.s.seen = l.epoch, l.writes
 	return nil
 }
@@ -131,23 +140,31 @@ func (u *uncertain) Unwrap() error { return u.error }
 
 // abandon undoes the transaction. After some failures SQLite has done so by itself and says that
 // there is none; a rollback that truly failed makes the next begin fail.
-func (t *txn) abandon() { _ = t.Rollback() }
+func (t *txn) abandon() {
+	_, _ = t.exec("ROLLBACK")
+	t.done()
+}
+
+// done gives the connection back.
+func (t *txn) done() { _ = t.conn.Close() }
+
+const selectChanges = "SELECT total_changes()"
 
 // try does one operation under a savepoint, so that its refusal undoes nothing else. refused is
 // what it said; err means that the whole transaction is gone.
 func (t *txn) try(do func(*txn) error) (refused, err error) {
-	if _, err := t.ExecContext(t.ctx, "SAVEPOINT operation"); err != nil {
+	if _, err := t.exec("SAVEPOINT operation"); err != nil {
 		return nil, err
 	}
 	t.tick()
 	reserved := t.ledger.reserved
 	if refused = do(t); refused != nil {
 		t.ledger.reserved = reserved
-		if _, err := t.ExecContext(t.ctx, "ROLLBACK TO operation"); err != nil {
+		if _, err := t.exec("ROLLBACK TO operation"); err != nil {
 			return refused, refused
 		}
 	}
-	_, err = t.ExecContext(t.ctx, "RELEASE operation")
+	_, err = t.exec("RELEASE operation")
 	return refused, err
 }
 

@@ -46,9 +46,11 @@ func readMigrations(files fs.FS) []string {
 // version reads the number of migrations a database has had.
 func version(ctx context.Context, q querier) (int, error) {
 	var v int
-	err := q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
+	err := q.QueryRowContext(ctx, selectVersion).Scan(&v)
 	return v, err
 }
+
+const selectVersion = "PRAGMA user_version"
 
 // checkVersion refuses a database that a newer program has written.
 func checkVersion(path string, have, known int) error {

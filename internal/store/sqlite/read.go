@@ -227,10 +227,15 @@ func each(ctx context.Context, q querier, query, id string, f func(scan func(...
 // RequestCancel implements store.Controls. The first reason stays.
 func (s *Store) RequestCancel(ctx context.Context, id, reason string) error {
 	return s.submit(ctx, func(t *txn) error {
-		if err := exists(t.ctx, t, id); err != nil {
+		var one int
+		found, err := t.scan([]any{&one}, "SELECT 1 FROM runs WHERE id = ?", id)
+		if err == nil && !found {
+			err = fmt.Errorf("run %s: %w", id, store.ErrNotFound)
+		}
+		if err != nil {
 			return err
 		}
-		_, err := t.exec("INSERT INTO cancels (run, reason, at) VALUES (?, ?, ?) ON CONFLICT (run) DO NOTHING", id, reason, t.wall.UnixNano())
+		_, err = t.exec("INSERT INTO cancels (run, reason, at) VALUES (?, ?, ?) ON CONFLICT (run) DO NOTHING", id, reason, t.wall.UnixNano())
 		return err
 	})
 }

@@ -235,21 +235,11 @@ func (t *txn) plan(id string, place int, f run.Effect) error {
 	return err
 }
 
-func (t *txn) pending(id string) ([]string, error) {
-	rows, err := t.QueryContext(t.ctx, "SELECT key FROM effects WHERE run = ? AND status = 'pending' ORDER BY place, seq", id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var keys []string
-	for rows.Next() {
-		var key string
-		if err := rows.Scan(&key); err != nil {
-			return nil, err
-		}
-		keys = append(keys, key)
-	}
-	return keys, rows.Err()
+func (t *txn) pending(id string) (keys []string, err error) {
+	var key string
+	err = t.each([]any{&key}, func() { keys = append(keys, key) },
+		"SELECT key FROM effects WHERE run = ? AND status = 'pending' ORDER BY place, seq", id)
+	return keys, err
 }
 
 // PutSession implements store.Store. A session that has ended stays ended.

@@ -24,6 +24,7 @@ import (
 	"interlock/internal/boottime"
 	"interlock/internal/statedir"
 	"interlock/internal/store"
+	"interlock/internal/store/sqlite/statement"
 )
 
 // The files of a state directory. SQLite adds -wal and -shm beside the database.
@@ -71,6 +72,7 @@ type Store struct {
 	ahead atomic.Int64 // store time minus CLOCK_BOOTTIME, in nanoseconds
 
 	// Of the writer goroutine, and of Open and Close before and after it.
+	prepared  statement.Set // of the connection that writes
 	epoch     string        // the line of history that was opened
 	seen      int64         // write transactions of the database, as last seen
 	unsealed  bool          // the floor says that the database is in use
@@ -389,6 +391,9 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
+// closeWriter closes the connection that writes. Closing twice is the same as once.
+func (s *Store) closeWriter() error { return errors.Join(s.prepared.Close(), s.write.Close()) }
+
 // abandon closes everything. What the seal cannot say is only lost time for the next to open.
 func (s *Store) abandon() error {
 	var errs []error
@@ -397,7 +402,7 @@ func (s *Store) abandon() error {
 	}
 	if s.write != nil {
 		_ = s.seal()
-		errs = append(errs, s.write.Close())
+		errs = append(errs, s.closeWriter())
 	}
 	s.presence.Leave()
 	s.turn.Close()

@@ -34,8 +34,7 @@ const (
 
 // txn is one write transaction. now and wall are those of the operation that is being done.
 type txn struct {
-	*sql.Tx
-	ctx    context.Context
+	conn   *sql.Conn
 	s      *Store
 	ledger ledger // as it will be when this commits
 	moved  bool   // the ledger has to be written though no operation changed anything
@@ -209,18 +208,25 @@ func (s *Store) check() error {
 
 // exec runs one statement and returns how many rows it changed.
 func (t *txn) exec(query string, args ...any) (int64, error) {
-	res, err := t.ExecContext(t.ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
+	return t.s.prepared.Exec(t.conn, query, args...)
+}
+
+// each reads rows, each into the same dest, and calls f for each.
+func (t *txn) each(dest []any, f func(), query string, args ...any) error {
+	return t.s.prepared.Each(t.conn, dest, f, query, args...)
 }
 
 // scan reads one row; ok is false when there is none.
 func (t *txn) scan(dest []any, query string, args ...any) (ok bool, err error) {
-	err = t.QueryRowContext(t.ctx, query, args...).Scan(dest...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+	err = t.each(dest, func() { ok = true }, query, args...)
+	return ok, err
+}
+
+// one reads a row that is there.
+func (t *txn) one(dest []any, query string, args ...any) error {
+	ok, err := t.scan(dest, query, args...)
+	if err == nil && !ok {
+		err = sql.ErrNoRows
 	}
-	return err == nil, err
+	return err
 }

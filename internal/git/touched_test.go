@@ -1,16 +1,19 @@
 package git_test
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"interlock/internal/git"
 )
 
-// TestSteps: what one commit did and the next took back is seen, and so is what a merge of a
-// history of its own brings; what came in from the base by a merge is not.
-func TestSteps(t *testing.T) {
+// TestTouched: what one commit did and the next took back is seen, and so is what a merge of a
+// history of its own brings, and what of the base is not in the head; what came in from the base by a
+// merge is not. What is no commit is refused, never taken for a change of nothing.
+func TestTouched(t *testing.T) {
 	t.Parallel()
 	g, err := git.Find(t.Context())
 	must(t, err)
@@ -33,13 +36,15 @@ func TestSteps(t *testing.T) {
 		base, head string
 		want       []string
 	}{
-		"taken back":   {base, back, []string{"b\nc", "evil", "evil"}},
-		"base merged":  {newBase, merged, []string{"b\nc", "evil", "evil"}},
-		"own history":  {newBase, all, []string{"b\nc", "both", "evil", "evil", "foreign"}},
+		"taken back":   {base, back, []string{"b\nc", "evil"}},
+		"base merged":  {newBase, merged, []string{"b\nc", "evil"}},
+		"own history":  {newBase, all, []string{"b\nc", "both", "evil", "foreign"}},
 		"nothing new":  {base, base, nil},
 		"only a merge": {back, merged, []string{"ci"}},
+		"behind":       {newBase, base, []string{"ci"}},
+		"beside":       {newBase, evil, []string{"ci", "evil"}},
 	} {
-		changes, err := r.Steps(t.Context(), c.base, c.head)
+		changes, err := r.Touched(t.Context(), c.base, c.head)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -48,8 +53,21 @@ func TestSteps(t *testing.T) {
 			got = append(got, ch.Path)
 		}
 		slices.Sort(got)
+		got = slices.Compact(got)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
+	}
+	tree, err := r.Resolve(t.Context(), base)
+	must(t, err)
+	for _, none := range []string{tree.Tree, strings.Repeat("1", 40)} {
+		for _, pair := range [][2]string{{base, none}, {none, base}} {
+			if changes, err := r.Touched(t.Context(), pair[0], pair[1]); !errors.Is(err, git.ErrNoCommit) {
+				t.Errorf("from %s to %s: %v, %v, want ErrNoCommit", pair[0], pair[1], changes, err)
+			}
+		}
+	}
+	if _, err := r.Touched(t.Context(), base, "HEAD"); !errors.Is(err, git.ErrInvalid) {
+		t.Errorf("a name that is no hash: %v, want ErrInvalid", err)
 	}
 }
