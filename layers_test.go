@@ -26,6 +26,7 @@ var layers = map[string]layer{
 	"internal/git":        {level: 0, may: []string{"git/inode"}},
 	"internal/scope":      {level: 0},
 	"internal/text":       {level: 0},
+	"internal/filetree":   {level: 0},
 	"internal/statedir":   {level: 0, may: []string{"golang.org/x/sys"}},
 	"internal/sandbox":    {level: 0, may: []string{"sandbox/process", "sandbox/confine", "sandbox/confine/seccomp", "sandbox/cgroup", "golang.org/x/sys"}},
 	"internal/git/inode":  {level: 0}, // a part of git
@@ -64,17 +65,18 @@ var layers = map[string]layer{
 
 	"internal/lineartest": {level: 2, suite: true, may: []string{"golang.org/x/sys", "github.com/anishathalye/porcupine"}},
 
-	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "testcount", "testdiff"}},
-	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot"}},
+	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "testcount", "testdiff", "filetree"}},
+	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot", "filetree", "statedir"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
+	"internal/retention": {level: 4, may: []string{"run", "git", "sandbox", "text", "filetree", "statedir", "store", "lease", "workspace", "claim", "golang.org/x/sys"}},
+	"internal/engine":    {level: 4, may: []string{"run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
-	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
+	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "retention", "engine"}},
 	"internal/settings": {level: 5, may: []string{"git", "toolchain", "text", "detect", "forge", "policy"}},
 	"internal/doctor":   {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "workspace", "retention", "engine", "view", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

@@ -18,6 +18,7 @@ import (
 	"interlock/internal/sandbox"
 	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
+	"interlock/internal/workspace"
 )
 
 // findGit returns the git program; it is looked for once.
@@ -72,7 +73,7 @@ func (a *app) restore(ctx context.Context, f *local.Forge) error {
 	if err != nil {
 		return nil // there is no state, so nothing was ever seen
 	}
-	if dir = engine.RepoDir(dir, f.Location().Key); !isDir(dir) {
+	if dir = workspace.RepoDir(dir, f.Location().Key); !isDir(dir) {
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, restoreWait)

@@ -63,7 +63,7 @@ type Engine struct {
 
 // New opens the engine's own repository for the forge's one. It starts nothing.
 func New(ctx context.Context, c Config) (*Engine, error) {
-	dir := RepoDir(c.State, c.RepoKey)
+	dir := workspace.RepoDir(c.State, c.RepoKey)
 	name := filepath.Base(dir)
 	repo, err := c.Git.Engine(ctx, dir)
 	if err != nil {
@@ -87,14 +87,6 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	}
 	return e, nil
 }
-
-// RepoDir is where the engine's own repository for the one with a key is.
-func RepoDir(state, key string) string {
-	return filepath.Join(state, "repos", strings.NewReplacer(":", "-", "/", "-").Replace(key)+".git")
-}
-
-// Repo returns the engine's own repository.
-func (e *Engine) Repo() *git.Repo { return e.repo }
 
 // Claims returns what this installation knows and does about the repository's claims.
 func (e *Engine) Claims() *claim.Keeper { return e.claims }

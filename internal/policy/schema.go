@@ -97,6 +97,8 @@ func (k *Key) schema() *jsonschema.Schema {
 		s.Type, s.Types, s.Pattern, s.Maximum = "", []string{"string", "integer"}, `^\+?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$`, bound(0)
 	case Memory:
 		s.Type, s.Types, s.Pattern, s.Minimum = "", []string{"string", "integer"}, aSize.String(), bound(0)
+	case Size:
+		s.Type, s.Types, s.Pattern, s.Minimum = "", []string{"string", "integer"}, bytesSize, bound(0)
 	case Switch:
 		s.Type = "boolean"
 	}

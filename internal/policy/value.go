@@ -40,6 +40,11 @@ func (k *Key) read(s string) (any, error) {
 			return nil, fmt.Errorf("%s: %w", cut(s), err)
 		}
 		return s, nil
+	case Size:
+		if _, err := SizeBytes(s); err != nil {
+			return nil, fmt.Errorf("%s: %w", cut(s), err)
+		}
+		return s, nil
 	case Switch:
 		if s != "true" && s != "false" {
 			return nil, fmt.Errorf("%s: known are true and false", cut(s))

@@ -324,6 +324,8 @@ func (k *Key) form() string {
 		return "a duration, as in 30m"
 	case Memory:
 		return errSize.Error()
+	case Size:
+		return errBytes.Error()
 	}
 	if len(k.Words) > 0 {
 		return strings.Join(k.Words, " or ")
