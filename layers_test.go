@@ -73,7 +73,7 @@ var layers = map[string]layer{
 	"internal/engine":    {level: 4, may: []string{"run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
 	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "retention", "engine"}},
-	"internal/settings": {level: 5, may: []string{"git", "toolchain", "text", "detect", "forge", "policy"}},
+	"internal/settings": {level: 5, may: []string{"git", "retention", "toolchain", "text", "detect", "forge", "policy"}},
 	"internal/doctor":   {level: 5, may: []string{"git", "sandbox", "text"}},
 
 	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "workspace", "retention", "engine", "view", "doctor", "failpoint/writes",

@@ -160,11 +160,14 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 	if err != nil {
 		return nil, err
 	}
+	if a.keep, err = a.retention(ctx, s, holder); err != nil {
+		return nil, err
+	}
 	at := f.Location()
 	return engine.New(ctx, engine.Config{
 		State: dir, Store: writes.Store(s), Clock: s.Clock(), Git: a.git, Forge: writes.Forge(f), RepoKey: at.Key, RepoPath: a.path(repo),
 		Worktree: at.Worktree, Facts: sandbox.Inspect(ctx), Env: a.env.Environ, Holder: holder, Login: "interlock",
-		Notify: a.progress(),
+		Notify: a.progress(), Ready: a.keep.Ready,
 		Runtime: func(line string) agent.Runtime {
 			return &command.Runtime{Line: line, Path: a.getenv("PATH"), Home: a.getenv("HOME")}
 		},

@@ -7,7 +7,6 @@ package engine
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -39,6 +38,8 @@ type Config struct {
 	Holder   run.Holder
 	Login    string // who is shown as assigned
 	Notify   func(Notice)
+	// Ready makes sure that there is room for a session, or says why none is started.
+	Ready func(context.Context) error
 	// Runtime turns the agent's shell line into a runtime.
 	Runtime func(line string) agent.Runtime
 }
@@ -101,8 +102,6 @@ func (e *Engine) say(r run.Run, kind, format string, args ...any) {
 // random returns n random bytes as hex digits.
 func random(n int) string {
 	b := make([]byte, n)
-	if _, err := rand.Read(b); err != nil {
-		panic(err) // crypto/rand does not fail on Linux
-	}
-	return hex.EncodeToString(b)
+	_, _ = rand.Read(b) // which never fails
+	return fmt.Sprintf("%x", b)
 }

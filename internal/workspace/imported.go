@@ -26,6 +26,7 @@ type Imported struct {
 	Attempt int    `json:"attempt"`
 	Head    string `json:"head"`   // what it left, with what was uncommitted
 	Digest  string `json:"digest"` // of the tree: filetree.Survey
+	Bytes   int64  `json:"bytes"`  // that it takes on the disk
 	// Foreign are git repositories in the tree that are not the workspace's own: they are left out.
 	Foreign []string `json:"foreign,omitempty"`
 }
@@ -53,7 +54,7 @@ func noteImported(ctx context.Context, r run.Run, room sandbox.Room, head git.Co
 	if err != nil {
 		return context.Cause(ctx)
 	}
-	rec.Digest = s.Digest
+	rec.Digest, rec.Bytes = s.Digest, s.Bytes
 	return statedir.WriteRecord(filepath.Join(room.Root, importedFile), rec)
 }
 
