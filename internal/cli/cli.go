@@ -57,14 +57,16 @@ func Check(args []string) error {
 type app struct {
 	env     Env
 	args    []string
-	state   string            // --state-dir as typed
-	config  string            // --config as typed
-	json    bool              // --json of the command
-	dry     bool              // understand the command line, do nothing
-	started bool              // the command line was understood; what fails now is not its fault
-	exit    int               // the code of a command that did what it was asked, and has more to say than 0
-	git     *git.Git          // found at the first need
-	keep    *retention.Keeper // of the engine that was wired
+	state   string   // --state-dir as typed
+	config  string   // --config as typed
+	json    bool     // --json of the command
+	dry     bool     // understand the command line, do nothing
+	started bool     // the command line was understood; what fails now is not its fault
+	exit    int      // the code of a command that did what it was asked, and has more to say than 0
+	git     *git.Git // found at the first need
+
+	// keep wires what keeps workspaces, for the engine that was wired.
+	keep func() (*retention.Keeper, error)
 
 	mu sync.Mutex // guards Stdout and Stderr against progress from other goroutines
 }

@@ -242,10 +242,14 @@ be nowhere else, is never removed.`,
 
 // sweepBeside sweeps beside a run; what it returns ends that and says what was removed.
 func (a *app) sweepBeside(ctx context.Context) (stop func()) {
-	end := a.keep.Begin(ctx)
+	k, err := a.keep()
+	if err != nil {
+		return func() {} // the first session is refused for it
+	}
+	end := k.Begin(ctx)
 	return func() {
 		if s := end(); len(s.Workspaces)+s.Logs > 0 {
-			a.keep.Say(strings.TrimSpace(view.Swept(s)))
+			k.Say(strings.TrimSpace(view.Swept(s)))
 		}
 	}
 }

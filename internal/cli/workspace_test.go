@@ -144,7 +144,9 @@ func TestWorkspaceOfACrash(t *testing.T) {
 	}
 	s.signal(syscall.SIGKILL)
 	s.wait()
+	p.configure("retention: [") // what starts no session needs no configuration
 	p.must(0, "cancel", id, "--repo", p.repo)
+	p.configure("")
 	rows := p.workspaces()
 	if len(rows) != 1 || rows[0].Work != "not imported" || rows[0].Goes != nil {
 		t.Fatalf("%+v", rows)

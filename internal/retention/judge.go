@@ -76,6 +76,9 @@ func (k *Keeper) weigh(ctx context.Context, g *group, room sandbox.Room, digest 
 	case err != nil:
 		w.Why = "what was recorded of its import cannot be read: " + err.Error()
 		return nil
+	case !found && g.run.State.Live():
+		w.Why = "its work is not imported yet"
+		return nil
 	case !found:
 		w.Why = "not all that it holds was imported: its session was cut off, or an import was refused"
 		return nil
