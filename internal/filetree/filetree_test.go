@@ -112,8 +112,15 @@ func TestTooDeepToMeasure(t *testing.T) {
 	if _, err := filetree.Look(t.Context(), dir, nil); !errors.Is(err, filetree.ErrDeep) {
 		t.Errorf("error %v", err)
 	}
-	if err := filetree.Remove(t.Context(), filepath.Join(dir, "d"), nil); err != nil {
+	most := 0 // descriptors at once
+	if err := filetree.Remove(t.Context(), filepath.Join(dir, "d"), func() {
+		open, _ := os.ReadDir("/proc/self/fd")
+		most = max(most, len(open))
+	}); err != nil {
 		t.Fatal(err)
+	}
+	if most < 100 || most > 1000 {
+		t.Errorf("%d descriptors were open at once, for 3000 directories in each other", most)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "e" {
 		t.Errorf("left: %v, %v", left, err)

@@ -174,6 +174,21 @@ func (s *state) refused(err error, exit int, says string) {
 
 const commits = "echo one > one; git add one; git commit -qm one; echo two > two"
 
+// unpin takes away the refs of what was imported: of the snapshot of what was uncommitted, or all.
+func unpin(snapshot bool) func(s *state, room sandbox.Room) {
+	return func(s *state, room sandbox.Room) {
+		rec, _, err := workspace.ReadImported(room)
+		must(s.t, err)
+		refs, err := s.repo.Refs(s.t.Context(), "refs/interlock/runs/1-a/")
+		must(s.t, err)
+		for ref, hash := range refs {
+			if !strings.HasSuffix(ref, "/base") && (hash == rec.Head || !snapshot) {
+				must(s.t, s.repo.UpdateRefs(s.t.Context(), git.Update{Ref: ref, Old: hash}))
+			}
+		}
+	}
+}
+
 // TestWhatIsSafe: each way in which work can be nowhere else keeps a workspace from every sweep and
 // every drop; only what was imported whole, and is as it was then, is safe.
 func TestWhatIsSafe(t *testing.T) {
@@ -194,7 +209,7 @@ func TestWhatIsSafe(t *testing.T) {
 		"a stash":               {"echo x >> .gitignore; git stash -q", nil, retention.Open, "commits of refs/stash"},
 		"a repository in it":    {commits + "; git init -q sub/own; git -C sub/own commit -q --allow-empty -m own", nil, retention.Open, "a git repository of its own, which no import takes: sub/own"},
 		"a work tree beside it": {commits + "; git worktree add -q \"$HOME/beside\"", nil, retention.Open, ".git/worktrees"},
-		"refs elsewhere":        {commits + "; touch .git/commondir", func(*state, sandbox.Room) {}, retention.Open, ""},
+		"refs elsewhere":        {commits + "; touch .git/commondir", nil, retention.Open, ""},
 		"a ref that is no file": {commits, func(s *state, room sandbox.Room) {
 			must(s.t, syscall.Mkfifo(filepath.Join(room.Tree(), ".git", "refs", "heads", "x"), 0o600))
 		}, retention.Open, "changed after it was imported"},
@@ -204,17 +219,9 @@ func TestWhatIsSafe(t *testing.T) {
 		"the record is damaged": {commits, func(s *state, room sandbox.Room) {
 			must(s.t, os.WriteFile(filepath.Join(room.Root, "imported.json"), []byte("{}"), 0o600))
 		}, retention.Open, "cannot be read"},
-		"the pin is gone": {commits, func(s *state, _ sandbox.Room) {
-			refs, err := s.repo.Refs(s.t.Context(), "refs/interlock/runs/1-a/")
-			must(s.t, err)
-			for ref, hash := range refs {
-				if strings.HasSuffix(ref, "/base") {
-					continue
-				}
-				must(s.t, s.repo.UpdateRefs(s.t.Context(), git.Update{Ref: ref, Old: hash}))
-			}
-		}, retention.Open, "were not imported"},
-		"the engine's repository is gone": {commits, func(s *state, _ sandbox.Room) { must(s.t, os.RemoveAll(s.repo.Dir())) }, retention.Open, "is gone"},
+		"the pin of its branch is gone":           {commits, unpin(false), retention.Open, "commits of refs/heads/interlock/issue-1 in it were not imported"},
+		"the pin of what was uncommitted is gone": {commits, unpin(true), retention.Open, "is gone from the engine's repository"},
+		"the engine's repository is gone":         {commits, func(s *state, _ sandbox.Room) { must(s.t, os.RemoveAll(s.repo.Dir())) }, retention.Open, "is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
