@@ -281,7 +281,7 @@ func (p *parser) list(k *Key, n *yaml.Node) any {
 
 // wanted are the kinds of YAML value that a kind of setting is written as.
 var wanted = map[Kind][]string{
-	Count: {"!!int"}, Switch: {"!!bool"}, Span: {"!!str", "!!int"}, Memory: {"!!str", "!!int"},
+	Count: {"!!int"}, Switch: {"!!bool"}, Span: {"!!str", "!!int"}, Memory: {"!!str", "!!int"}, Size: {"!!str", "!!int"},
 }
 
 // scalar reads one value, or one entry of a list; nil where it is wrong.
