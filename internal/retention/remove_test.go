@@ -2,6 +2,8 @@ package retention_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"interlock/internal/git"
 	"interlock/internal/retention"
 	"interlock/internal/run"
 	"interlock/internal/store"
@@ -150,6 +153,31 @@ func TestLogsStay(t *testing.T) {
 	}
 	there(log, "old", false)
 	there(strange, "of no run", true)
+}
+
+// TestManyRefs: the refs of very many runs are in one file after a sweep, and each is where it was.
+func TestManyRefs(t *testing.T) {
+	t.Parallel()
+	s := newState(t)
+	s.rest(run.Done, "")
+	for i := range 3 {
+		var all []git.Update
+		for j := range 400 {
+			all = append(all, git.Update{Ref: fmt.Sprintf("refs/interlock/runs/%d-p/1-x", i*400+j), New: s.base.Hash})
+		}
+		must(t, s.repo.UpdateRefs(t.Context(), all...))
+	}
+	before, err := s.repo.Refs(t.Context(), "refs/")
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(s.dir, "work"), 0o700))
+	s.sweep(retention.Hint{})
+	after, err := s.repo.Refs(t.Context(), "refs/")
+	if err != nil || !maps.Equal(before, after) || len(after) != 1201 {
+		t.Errorf("%d refs, before %d; %v", len(after), len(before), err)
+	}
+	if loose, _ := filepath.Glob(filepath.Join(s.repo.Dir(), "refs", "interlock", "runs", "*")); len(loose) != 0 {
+		t.Errorf("%d runs have loose refs", len(loose))
+	}
 }
 
 // TestRunOfNoState: workspaces of a run that the state does not know are shown, and stay.

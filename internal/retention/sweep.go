@@ -71,8 +71,10 @@ func (k *Keeper) Sweep(ctx context.Context, hint Hint) (s Swept, err error) {
 			return s, err
 		}
 	}
-	s.Logs, err = k.sweepLogs(ctx)
-	return s, err
+	if s.Logs, err = k.sweepLogs(ctx); err != nil {
+		return s, err
+	}
+	return s, k.packRefs(ctx)
 }
 
 // oldestFirst orders runs by when they came to rest.
