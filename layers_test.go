@@ -69,7 +69,7 @@ var layers = map[string]layer{
 	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot", "filetree", "statedir"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 
-	"internal/retention": {level: 4, may: []string{"run", "git", "sandbox", "text", "filetree", "statedir", "store", "lease", "workspace", "claim", "golang.org/x/sys"}},
+	"internal/retention": {level: 4, may: []string{"run", "git", "sandbox", "text", "filetree", "statedir", "store", "lease", "workspace", "claim", "failpoint", "golang.org/x/sys"}},
 	"internal/engine":    {level: 4, may: []string{"run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
 	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "retention", "engine"}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"interlock/internal/failpoint/writes"
 	"interlock/internal/lease"
 	"interlock/internal/retention"
 	"interlock/internal/run"
@@ -46,7 +47,7 @@ func (a *app) retention(ctx context.Context, s *sqlite.Store, self run.Holder) (
 		return nil, err
 	}
 	return &retention.Keeper{
-		State: dir, Store: s, Clock: s.Clock(), Git: g, Facts: sandbox.Inspect, Env: a.env.Environ, Self: self, Limits: limits, Branches: a.branches,
+		State: dir, Store: writes.Store(s), Clock: s.Clock(), Git: g, Facts: sandbox.Inspect, Env: a.env.Environ, Self: self, Limits: limits, Branches: a.branches,
 		Say: func(line string) {
 			a.mu.Lock()
 			defer a.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"interlock/internal/failpoint"
 	"interlock/internal/filetree"
 	"interlock/internal/run"
 	"interlock/internal/statedir"
@@ -178,12 +179,14 @@ func (k *Keeper) maySweep(ctx context.Context, g *group, w Workspace, hint Hint)
 // is killed between the two leaves the rest to the next sweep.
 func (k *Keeper) remove(ctx context.Context, w Workspace) error {
 	away := filepath.Join(k.dir(""), gone+w.Run+"-"+w.Name+"-"+rand.Text()[:8])
+	failpoint.Here("before take workspace away")
 	if err := os.Rename(w.Dir, away); err != nil {
 		return fmt.Errorf("take workspace %s of run %s away: %w", w.Name, w.Run, err)
 	}
 	if err := errors.Join(statedir.SyncDirectory(k.dir(w.Run)), statedir.SyncDirectory(k.dir(""))); err != nil {
 		return err
 	}
+	failpoint.Here("after take workspace away")
 	return k.delete(ctx, away, fmt.Sprintf("workspace %s of run %s", w.Name, w.Run), w.Files)
 }
 
@@ -194,6 +197,7 @@ const told = 2 * time.Second
 func (k *Keeper) delete(ctx context.Context, path, what string, files int64) error {
 	n, last := int64(0), time.Now()
 	err := filetree.Remove(ctx, path, func() {
+		failpoint.Here("in the midst of remove")
 		if n++; n%512 == 0 && time.Since(last) > told {
 			last = time.Now()
 			k.say("removing %s: %d of %d files", what, n, max(files, n))

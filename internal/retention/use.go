@@ -66,15 +66,37 @@ func (k *Keeper) under(ctx context.Context, r run.Run, do func(l run.Lease) erro
 	if held && old.Holder.ID == k.Self.ID { // the rest of this process acts under it
 		return k.heldBy(r, claim.Holder(old.Holder))
 	}
-	l, err := k.Store.Acquire(ctx, k.Self, key, run.LeaseTTL, 0)
-	var other *store.HeldError
-	if errors.As(err, &other) {
-		return k.heldBy(r, claim.Holder(other.Lease.Holder))
-	}
+	l, err := k.acquire(ctx, r, key)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(l), k.release(ctx, l))
+}
+
+// acquire takes the lease of a run's issue, also that of a command that is proved dead with what it had
+// started for this run; never that of a run that is still to be driven, which goes on with its own proof.
+func (k *Keeper) acquire(ctx context.Context, r run.Run, key string) (run.Lease, error) {
+	l, err := k.Store.Acquire(ctx, k.Self, key, run.LeaseTTL, 0)
+	var other *store.HeldError
+	if !errors.As(err, &other) {
+		return l, err
+	}
+	held := k.heldBy(r, claim.Holder(other.Lease.Holder))
+	if !claim.Gone(k.Self, other.Lease.Holder) {
+		return l, held
+	}
+	live, err := k.Store.List(ctx, store.Filter{Repo: r.Repo, Issue: r.Issue, Live: true, Limit: 1})
+	if err != nil || len(live) > 0 {
+		return l, errors.Join(err, held)
+	}
+	hist, err := k.Store.History(ctx, r.ID)
+	if err != nil {
+		return l, err
+	}
+	if _, err := workspace.EndSessions(ctx, hist.Sessions); err != nil {
+		return l, errors.Join(held, err)
+	}
+	return k.Store.Acquire(ctx, k.Self, key, run.LeaseTTL, other.Lease.Fence)
 }
 
 func (k *Keeper) release(ctx context.Context, l run.Lease) error {
