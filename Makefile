@@ -12,7 +12,7 @@ ROWS      ?=
 ROUNDS    ?= 5
 SECONDS   ?= 1
 DIR       ?= /var/tmp
-.PHONY: help build tools check fmt vet house test cover race resume hostile crash races torture fuzz bench clean
+.PHONY: help build tools check fmt vet house test cover race resume hostile crash races scale torture fuzz bench clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -75,9 +75,13 @@ torture: ## OPS=1000000 and more: kill and pause many processes, and judge what 
 
 races: ## the races 1,000 times, those of git 100 times, and a repository of 50,000 files (half an hour and more)
 	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestConformance/OneWinner$$' ./internal/store/sqlite
-	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestPushRace|TestWorkspacesBesideFetch' ./internal/git
+	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestPushRace|TestScaleWorkspaces' ./internal/git
 	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestClaims/ClaimRace$$' ./internal/forge
-	INTERLOCK_FILES=50000 $(GO) test $(TESTFLAGS) -vet=off -timeout 30m -run TestManyFiles ./internal/cli
+	INTERLOCK_FILES=50000 $(GO) test $(TESTFLAGS) -vet=off -timeout 30m -run TestScaleFiles ./internal/cli
+
+scale: ## 50,000 files and commits, 20,000 branches, 100,000 past runs, a file of 500 MB (a quarter of an hour)
+	INTERLOCK_FILES=50000 INTERLOCK_COMMITS=50000 INTERLOCK_BRANCHES=20000 INTERLOCK_RUNS=100000 INTERLOCK_BLOB=500 \
+	  $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run TestScale -v ./internal/cli ./internal/git ./internal/store/sqlite
 
 fuzz: ## FUZZTIME=30s for each: everything that parses, against what nobody has written
 	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -vet=off -list '^Fuzz' $$p | grep '^Fuzz'); do \

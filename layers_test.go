@@ -33,6 +33,7 @@ var layers = map[string]layer{
 	"internal/git/traits":    {level: 1, may: []string{"git"}},
 	"internal/secret":        {level: 0},
 	"internal/git/patch":     {level: 1, may: []string{"git"}},
+	"internal/filetree":      {level: 0},
 	// Parts of the sandbox.
 	"internal/sandbox/confine":         {level: 0, may: []string{"sandbox/confine/seccomp", "golang.org/x/sys", "github.com/landlock-lsm/go-landlock"}},
 	"internal/sandbox/confine/seccomp": {level: 0, may: []string{"golang.org/x/sys"}},
@@ -71,19 +72,20 @@ var layers = map[string]layer{
 
 	"internal/lineartest": {level: 2, suite: true, may: []string{"golang.org/x/sys", "github.com/anishathalye/porcupine"}},
 
-	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "testcount", "testdiff"}},
-	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot"}},
+	"internal/check":     {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "testcount", "testdiff", "filetree"}},
+	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot", "filetree", "statedir"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 
 	"internal/outgoing": {level: 3, may: []string{"run", "git", "git/patch", "scope", "secret", "text", "forge"}},
 
-	"internal/engine": {level: 4, may: []string{"outgoing", "run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
+	"internal/engine":    {level: 4, may: []string{"outgoing", "run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
+	"internal/retention": {level: 4, may: []string{"run", "git", "sandbox", "text", "filetree", "statedir", "store", "lease", "workspace", "claim", "failpoint", "golang.org/x/sys"}},
 
-	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
-	"internal/settings": {level: 5, may: []string{"git", "toolchain", "text", "detect", "forge", "policy"}},
+	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "retention", "engine"}},
+	"internal/settings": {level: 5, may: []string{"git", "retention", "toolchain", "text", "detect", "forge", "policy"}},
 	"internal/doctor":   {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "secret", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "engine", "view", "doctor", "failpoint/writes",
+	"internal/cli": {level: 6, may: []string{"run", "git", "secret", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "workspace", "retention", "engine", "view", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
 
 	"cmd/interlock":      {level: 7, may: []string{"cli"}},

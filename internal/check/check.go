@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"interlock/internal/filetree"
 	"interlock/internal/git"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
@@ -75,7 +76,7 @@ func Run(ctx context.Context, req Request) (v run.Verdict, err error) {
 
 // tidy removes a room. One that cannot be removed is said, and voids nothing.
 func (req *Request) tidy(dir string) {
-	if err := remove(dir); err != nil {
+	if err := filetree.Remove(context.Background(), dir, nil); err != nil {
 		req.Progress(fmt.Sprintf("left behind: %s cannot be removed: %.300s", dir, err.Error()))
 	}
 }

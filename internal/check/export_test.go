@@ -2,7 +2,6 @@ package check
 
 import (
 	"io"
-	"os"
 	"time"
 
 	"interlock/internal/sandbox"
@@ -11,7 +10,6 @@ import (
 // What the tests look at from outside.
 var (
 	WithJSON = withJSON
-	Remove   = remove
 	NoTest   = noTest
 )
 
@@ -33,14 +31,4 @@ func Text(log string, dropped int64) string {
 // Why says how a command failed.
 func Why(r sandbox.Result) string {
 	return why(r, sandbox.Limits{Total: time.Minute, Tasks: 100, Memory: 64 << 20})
-}
-
-// Flatten is what removes what os.RemoveAll cannot.
-func Flatten(dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return flatten(root)
 }

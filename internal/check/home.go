@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"interlock/internal/filetree"
 	"interlock/internal/sandbox"
 )
 
@@ -48,7 +49,7 @@ func (req *Request) warm(ctx context.Context, kept string, room sandbox.Room) er
 	if !errors.Is(err, fs.ErrNotExist) {
 		req.Progress(fmt.Sprintf("this check begins with an empty home: %.300s", err.Error()))
 	}
-	if err := remove(room.Home()); err != nil {
+	if err := filetree.Remove(context.Background(), room.Home(), nil); err != nil {
 		return err
 	}
 	return os.Mkdir(room.Home(), 0o700)
@@ -220,7 +221,7 @@ func removeOldHomes(dir string) error {
 		}
 	}
 	for _, name := range away {
-		if err := remove(filepath.Join(dir, name)); err != nil {
+		if err := filetree.Remove(context.Background(), filepath.Join(dir, name), nil); err != nil {
 			return err
 		}
 	}

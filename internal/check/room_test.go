@@ -2,12 +2,8 @@ package check_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"testing"
 
 	"interlock/internal/check"
@@ -70,75 +66,4 @@ chmod 500 "$HOME" .`))
 			t.Errorf("outside: %v, %v", info, err)
 		}
 	})
-}
-
-// TestRemoveAsOrdinaryUser: root passes every mode, so the thread takes another user's rights.
-func TestRemoveAsOrdinaryUser(t *testing.T) {
-	t.Parallel()
-	dir, err := os.MkdirTemp("", "interlock-remove-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
-		if os.Geteuid() == 0 {
-			if err := syscall.Setfsuid(65534); err != nil {
-				done <- err
-				return
-			}
-		}
-		done <- removeReadOnly(filepath.Join(dir, "room"))
-	}()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
-func removeReadOnly(room string) error {
-	deep := filepath.Join(room, "a", "b")
-	if err := os.MkdirAll(filepath.Join(deep, "c"), 0o700); err != nil {
-		return err
-	}
-	if err := os.Symlink("/usr", filepath.Join(deep, "link")); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(deep, "f"), nil, 0o400); err != nil {
-		return err
-	}
-	for _, d := range []string{filepath.Join(deep, "c"), deep, filepath.Join(room, "a"), room} {
-		if err := os.Chmod(d, 0o100); err != nil {
-			return err
-		}
-	}
-	if err := os.RemoveAll(room); err == nil {
-		return errors.New("the plain way removes it, so nothing is tried here")
-	}
-	if err := check.Remove(room); err != nil {
-		return err
-	}
-	if _, err := os.Lstat(room); !os.IsNotExist(err) {
-		return fmt.Errorf("the room is still there: %w", err)
-	}
-	return nil
-}
-
-// TestDeepTreesAreRemoved: what is deeper than any path can name, and closed, is taken apart from the top.
-func TestDeepTreesAreRemoved(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	out, err := exec.Command("perl", "-e", `chdir $ARGV[0]; for (1 .. 3000) { mkdir "d" and mkdir "e" and chdir "d" or die } open F, ">f"; chmod 0, "../e"`, dir).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if err := check.Flatten(dir); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"interlock/internal/git"
 	"interlock/internal/policy"
+	"interlock/internal/retention"
 	"interlock/internal/text"
 )
 
@@ -63,6 +64,9 @@ type app struct {
 	started bool     // the command line was understood; what fails now is not its fault
 	exit    int      // the code of a command that did what it was asked, and has more to say than 0
 	git     *git.Git // found at the first need
+
+	// keep wires what keeps workspaces, for the engine that was wired.
+	keep func() (*retention.Keeper, error)
 
 	mu sync.Mutex // guards Stdout and Stderr against progress from other goroutines
 }

@@ -16,6 +16,7 @@ func (a *app) commands() []*cobra.Command {
 		a.logsCommand(),
 		a.cancelCommand(),
 		a.stateCommand(),
+		a.workspaceCommand(),
 		a.claimCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),

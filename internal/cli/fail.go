@@ -14,6 +14,7 @@ import (
 	"interlock/internal/forge"
 	"interlock/internal/forge/local"
 	"interlock/internal/git"
+	"interlock/internal/retention"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
@@ -73,6 +74,7 @@ func explain(ctx context.Context, err error, args []string) problem {
 	var stop *engine.Refusal
 	var accept *local.AcceptError
 	var broken *claim.RefusedError
+	var stays *retention.RefusedError
 	var unfit *sandbox.UnfitError
 	var missing *forge.MissingError
 	var nowhere *git.NotRepositoryError
@@ -90,6 +92,8 @@ func explain(ctx context.Context, err error, args []string) problem {
 		return ofAccept(accept)
 	case errors.As(err, &broken):
 		return ofClaim(broken)
+	case errors.As(err, &stays):
+		return ofEngine(&engine.Refusal{Exit: stays.Exit, What: stays.What, Safe: stays.Safe, Next: stays.Next, Then: stays.Then}, args)
 	case errors.As(err, &unfit):
 		return problem{run.ExitUnfit, unfit.Reason, nothingChanged, "interlock doctor", unfit.Remedy}
 	case errors.As(err, &missing):

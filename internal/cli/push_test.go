@@ -132,9 +132,9 @@ func TestOddNamesAndLineEnds(t *testing.T) {
 	}
 }
 
-// TestWhatWouldBeMissing: submodules and large files kept elsewhere are refused, in the base before
+// TestScaleSubmodulesAndLFS: submodules and large files kept elsewhere are refused, in the base before
 // anything is started, in the work before anything is published.
-func TestWhatWouldBeMissing(t *testing.T) {
+func TestScaleSubmodulesAndLFS(t *testing.T) {
 	t.Parallel()
 	lfs := "*.bin filter=lfs diff=lfs merge=lfs -text"
 	t.Run("base with LFS", func(t *testing.T) {

@@ -15,9 +15,11 @@ import (
 	"interlock/internal/forge/local"
 	"interlock/internal/git"
 	"interlock/internal/lease"
+	"interlock/internal/retention"
 	"interlock/internal/sandbox"
 	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
+	"interlock/internal/workspace"
 )
 
 // findGit returns the git program; it is looked for once.
@@ -72,7 +74,7 @@ func (a *app) restore(ctx context.Context, f *local.Forge) error {
 	if err != nil {
 		return nil // there is no state, so nothing was ever seen
 	}
-	if dir = engine.RepoDir(dir, f.Location().Key); !isDir(dir) {
+	if dir = workspace.RepoDir(dir, f.Location().Key); !isDir(dir) {
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, restoreWait)
@@ -159,11 +161,18 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 	if err != nil {
 		return nil, err
 	}
+	a.keep = func() (*retention.Keeper, error) { return a.retention(ctx, s, holder) }
 	at := f.Location()
 	return engine.New(ctx, engine.Config{
 		State: dir, Store: writes.Store(s), Clock: s.Clock(), Git: a.git, Forge: writes.Forge(f), RepoKey: at.Key, RepoPath: a.path(repo),
 		Worktree: at.Worktree, Facts: sandbox.Inspect(ctx), Env: a.env.Environ, Holder: holder, Login: "interlock",
-		Notify: a.progress(),
+		Notify: a.progress(), Ready: func(ctx context.Context) error {
+			k, err := a.keep() // only now: what starts no session needs no configuration
+			if err != nil {
+				return err
+			}
+			return k.Ready(ctx)
+		},
 		Runtime: func(line string) agent.Runtime {
 			return &command.Runtime{Line: line, Path: a.getenv("PATH"), Home: a.getenv("HOME")}
 		},

@@ -24,6 +24,7 @@ func (a *app) drive(ctx context.Context, repo string, req engine.Request) (run.R
 	}
 	defer done()
 	req.Cwd = a.env.Dir
+	defer a.sweepBeside(ctx)()
 	return e.Work(ctx, req)
 }
 

@@ -28,6 +28,9 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	if err := e.proposed(ctx, issue); err != nil {
 		return run.Run{}, err
 	}
+	if err := e.Ready(ctx); err != nil {
+		return run.Run{}, err
+	}
 	if err := e.claims.Free(ctx, issue); err != nil {
 		return run.Run{}, heldOnForge(err)
 	}

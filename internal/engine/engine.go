@@ -7,7 +7,6 @@ package engine
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -40,6 +39,8 @@ type Config struct {
 	Holder   run.Holder
 	Login    string // who is shown as assigned
 	Notify   func(Notice)
+	// Ready makes sure that there is room for a session, or says why none is started.
+	Ready func(context.Context) error
 	// Runtime turns the agent's shell line into a runtime.
 	Runtime func(line string) agent.Runtime
 }
@@ -65,7 +66,7 @@ type Engine struct {
 
 // New opens the engine's own repository for the forge's one. It starts nothing.
 func New(ctx context.Context, c Config) (*Engine, error) {
-	dir := RepoDir(c.State, c.RepoKey)
+	dir := workspace.RepoDir(c.State, c.RepoKey)
 	name := filepath.Base(dir)
 	repo, err := c.Git.Engine(ctx, dir)
 	if err != nil {
@@ -97,14 +98,6 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// RepoDir is where the engine's own repository for the one with a key is.
-func RepoDir(state, key string) string {
-	return filepath.Join(state, "repos", strings.NewReplacer(":", "-", "/", "-").Replace(key)+".git")
-}
-
-// Repo returns the engine's own repository.
-func (e *Engine) Repo() *git.Repo { return e.repo }
-
 // Claims returns what this installation knows and does about the repository's claims.
 func (e *Engine) Claims() *claim.Keeper { return e.claims }
 
@@ -118,8 +111,6 @@ func (e *Engine) say(r run.Run, kind, format string, args ...any) {
 // random returns n random bytes as hex digits.
 func random(n int) string {
 	b := make([]byte, n)
-	if _, err := rand.Read(b); err != nil {
-		panic(err) // crypto/rand does not fail on Linux
-	}
-	return hex.EncodeToString(b)
+	_, _ = rand.Read(b) // which never fails
+	return fmt.Sprintf("%x", b)
 }

@@ -60,6 +60,8 @@ type site struct {
 	mu      sync.Mutex
 	at      map[string]func() // by the kind of the notice; done once
 	notices []engine.Notice
+
+	ready func() error // nil: there is always room for a session
 }
 
 func newSite(t *testing.T) *site {
@@ -85,6 +87,12 @@ func newSite(t *testing.T) *site {
 	s.engine, err = engine.New(t.Context(), engine.Config{
 		State: state, Store: s.store, Clock: s.clock, Git: g, Forge: s.forge, RepoKey: at.Key, RepoPath: s.repo, Worktree: at.Worktree,
 		Facts: sandbox.Inspect(t.Context()), Env: os.Environ(), Holder: self, Login: "interlock", Notify: s.notice,
+		Ready: func(context.Context) error {
+			if s.ready == nil {
+				return nil
+			}
+			return s.ready()
+		},
 		Runtime: func(line string) agent.Runtime { return &command.Runtime{Line: line, Path: os.Getenv("PATH")} },
 	})
 	must(t, err)

@@ -29,6 +29,9 @@ func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
 		return h.Apply(r, ev)
 	}
 	h.Within(3 * run.GitTotal)
+	if err := e.Ready(h.Session); err != nil {
+		return interruptedBy(h, r, err)
+	}
 	prompt, err := agent.Prompt(e.promptData(r))
 	if err != nil {
 		return r, fmt.Errorf("write the prompt: %w", err)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -207,5 +208,35 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%s, held %t\n%s", r.State, held, s.said())
 			}
 		})
+	}
+}
+
+// TestNoRoom: without room nothing is claimed; where it goes between two sessions the run stays as it is,
+// and the same command goes on when there is room again. What needs no session needs no room.
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	full := errors.New("the disk is full")
+	s.ready = func() error { return full }
+	if _, err := s.work(t.Context(), fixes); !errors.Is(err, full) {
+		t.Fatalf("%v\n%s", err, s.said())
+	}
+	if got := s.refs("refs/interlock/claims/"); got != "" {
+		t.Errorf("claimed without room: %s", got)
+	}
+	asked := 0
+	s.ready = func() error {
+		if asked++; asked == 3 { // before the claim, the first session, the second
+			return full
+		}
+		return nil
+	}
+	r, err := s.work(t.Context(), "test $INTERLOCK_ATTEMPT = 2 && "+fixes)
+	if !errors.Is(err, full) || r.State != run.Implementing || r.Attempt != 1 || r.Spent != 1 {
+		t.Fatalf("%+v, %v\n%s", r, err, s.said())
+	}
+	asked = 3
+	if r, err = s.work(t.Context(), "test $INTERLOCK_ATTEMPT = 2 && "+fixes); err != nil || r.State != run.InReview || r.Attempt != 2 {
+		t.Errorf("%+v, %v\n%s", r, err, s.said())
 	}
 }

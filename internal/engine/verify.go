@@ -77,11 +77,11 @@ func verdictLine(v run.Verdict) string {
 }
 
 func (e *Engine) runChecks(h *hold, r run.Run) (run.Verdict, error) {
-	dir, err := workspace.FreeDir(filepath.Join(e.State, "work", r.ID), fmt.Sprintf("%d-check", r.Attempt))
+	dir, err := workspace.FreeDir(workspace.WorkDir(e.State, r.ID), fmt.Sprintf("%d-check", r.Attempt))
 	if err != nil {
 		return run.Verdict{}, err
 	}
-	log := filepath.Join(e.State, "logs", r.ID, fmt.Sprintf("%d-check.log", r.Attempt))
+	log := filepath.Join(workspace.LogDir(e.State, r.ID), fmt.Sprintf("%d-check.log", r.Attempt))
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		return run.Verdict{}, err
 	}

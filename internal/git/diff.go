@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,12 +33,9 @@ func (c Change) Submodule() bool { return c.OldMode == GitlinkMode || c.NewMode 
 func (c Change) Symlink() bool { return c.NewMode == LinkMode }
 
 func (p *Plumb) twoCommits(ctx context.Context, base, head string) (string, string, error) {
-	b, err := p.Resolve(ctx, base)
-	if err != nil {
-		return "", "", err
-	}
-	h, err := p.Resolve(ctx, head)
-	return b.Hash, h.Hash, err
+	b, berr := p.Resolve(ctx, base)
+	h, herr := p.Resolve(ctx, head)
+	return b.Hash, h.Hash, errors.Join(berr, herr)
 }
 
 // Diff returns every path that differs between two commits, with renames found. ErrNoCommit. ErrTooBig.
@@ -64,10 +62,8 @@ func (p *Plumb) Touched(ctx context.Context, base, head string) ([]Change, error
 	}
 	list, err := p.Run(ctx, Command{Args: []string{"rev-list", head + "^{commit}", "^" + base + "^{commit}", "--"}, MaxOutput: MaxListing})
 	if err != nil {
-		if _, _, missing := p.twoCommits(ctx, base, head); errors.Is(missing, ErrNoCommit) {
-			return nil, missing
-		}
-		return nil, err
+		_, _, missing := p.twoCommits(ctx, base, head)
+		return nil, cmp.Or(missing, err)
 	}
 	// The first line has head compared with base, as if that were its one parent.
 	asked := append([]byte(head+" "+base+"\n"), list.Stdout...)

@@ -130,10 +130,10 @@ func TestWorkspaceRunsNothingOfTheContent(t *testing.T) {
 	}
 }
 
-// TestWorkspacesBesideFetch: 16 workspaces at once, from two handles on one repository, beside
+// TestScaleWorkspaces: 16 workspaces at once, from two handles on one repository, beside
 // fetches of a base that is forced meanwhile, and beside collections that take the lock: all of them
 // are made, and each stays whole, whatever is forced and collected later.
-func TestWorkspacesBesideFetch(t *testing.T) {
+func TestScaleWorkspaces(t *testing.T) {
 	t.Parallel()
 	g := find(t)
 	dir, head := project(t)

@@ -49,7 +49,7 @@ func TestDocument(t *testing.T) {
 		meaning := strings.Join(append([]string{k.Short + "."}, k.Long...), " ")
 		want += fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", k.Name, flag, who(k), standard, meaning)
 	}
-	want += "\nThe operator's file may also hold `repositories`: the same settings but `state-dir`, by the path of a repository.\n"
+	want += "\nThe operator's file may also hold `repositories`: the same settings but those for all repositories, by the path of a repository.\n"
 	path := filepath.Join("..", "..", "docs", "configuration.md")
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {

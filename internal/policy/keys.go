@@ -149,6 +149,30 @@ var keys = []*Key{
 		},
 	},
 	{
+		Name: "retention.workspaces", Kind: Span, Right: Machine, Zero: true, Default: "168h",
+		Short: "how long the workspaces of a finished run are kept (0s: until they are dropped)",
+		Long: []string{
+			"Only those whose work was read back from the forge, or that hold none, are ever removed by time.",
+		},
+		Why: "it decides what of the operator's state is removed",
+	},
+	{
+		Name: "retention.logs", Kind: Span, Right: Machine, Zero: true, Default: "720h",
+		Short: "how long the logs of a finished run are kept (0s: for ever)",
+		Long:  []string{"They stay at least as long as a workspace of the run does."},
+		Why:   "it decides what of the operator's state is removed",
+	},
+	{
+		Name: "disk.least-free", Kind: Size, Right: Machine, Default: "1GiB",
+		Short: "what has to be free on the disk of the state before a session is started (0: nothing)",
+		Why:   "it decides how full the operator's disk gets",
+	},
+	{
+		Name: "disk.most", Kind: Size, Right: Machine, Default: "200GiB",
+		Short: "what the state directory may have on the disk before a session is started (0: any)",
+		Why:   "it decides how full the operator's disk gets",
+	},
+	{
 		Name: "state-dir", Kind: Dir, Right: Machine, Example: "/var/lib/interlock", Else: "$XDG_STATE_HOME/interlock or ~/.local/state/interlock",
 		Short: "where runs, leases and logs are kept; --state-dir comes first",
 		Why:   "it decides where the operator's state is",

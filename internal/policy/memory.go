@@ -16,12 +16,45 @@ var aSize = regexp.MustCompile(`^([0-9]{1,12})(%|(?:([KMGT])(?:iB|i|B)?|B)?)$`)
 
 var errSize = errors.New("a share of the machine's memory as in 75%, or a size as in 8GiB")
 
+// bytesSize is a size without a share.
+const bytesSize = `^[0-9]{1,12}(?:[KMGT](?:iB|i|B)?|B)?$`
+
+var (
+	aBytes   = regexp.MustCompile(bytesSize)
+	errBytes = errors.New("a size as in 8GiB")
+)
+
+// SizeBytes is what a value of kind Size stands for.
+func SizeBytes(s string) (int64, error) {
+	if !aBytes.MatchString(s) {
+		return 0, errBytes
+	}
+	return parseSize(aSize.FindStringSubmatch(s))
+}
+
 // Bytes is what a value of kind Memory stands for on this machine; 0: no limit.
 func Bytes(s string) (int64, error) {
 	m := aSize.FindStringSubmatch(s)
 	if m == nil {
 		return 0, errSize
 	}
+	n, err := parseSize(m)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case m[2] == "%" && n > 100:
+		return 0, errors.New("the machine has 100%")
+	case m[2] == "%":
+		return share(n)
+	case n != 0 && n < minMemory:
+		return 0, errors.New("at least 64MiB are needed to build anything, or 0 for no limit")
+	}
+	return n, nil
+}
+
+// parseSize reads what aSize has found.
+func parseSize(m []string) (int64, error) {
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil {
 		return 0, errSize
@@ -32,17 +65,9 @@ func Bytes(s string) (int64, error) {
 	case "M":
 		n <<= 20
 	case "G":
-		n <<= 30
+		n = min(n, 1<<30) << 30
 	case "T":
 		n = min(n, 1<<20) << 40
-	}
-	switch {
-	case m[2] == "%" && n > 100:
-		return 0, errors.New("the machine has 100%")
-	case m[2] == "%":
-		return share(n)
-	case n != 0 && n < minMemory:
-		return 0, errors.New("at least 64MiB are needed to build anything, or 0 for no limit")
 	}
 	return n, nil
 }

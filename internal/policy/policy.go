@@ -31,6 +31,7 @@ const (
 	Count               // int64, from Key.Least to Key.Most
 	Span                // time.Duration, from 1s, or from 0 with Key.Zero
 	Memory              // string: a share of the machine's memory, or a size
+	Size                // string: bytes, with a unit
 	Switch              // bool
 	Dir                 // string: an absolute path, or one that begins with ~/
 )

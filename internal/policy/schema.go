@@ -85,9 +85,7 @@ func (k *Key) schema() *jsonschema.Schema {
 		s.Items.MaxLength = most(maxLine)
 	case Names:
 		s = k.listOf(s, envName.String())
-	case Paths:
-		s = k.listOf(s, `^[^/]`)
-	case Secrets:
+	case Paths, Secrets:
 		s = k.listOf(s, `^[^/]`)
 	case Count:
 		s.Type, s.Minimum, s.Maximum = "integer", bound(k.Least), bound(k.Most)
@@ -99,6 +97,8 @@ func (k *Key) schema() *jsonschema.Schema {
 		s.Type, s.Types, s.Pattern, s.Maximum = "", []string{"string", "integer"}, `^\+?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$`, bound(0)
 	case Memory:
 		s.Type, s.Types, s.Pattern, s.Minimum = "", []string{"string", "integer"}, aSize.String(), bound(0)
+	case Size:
+		s.Type, s.Types, s.Pattern, s.Minimum = "", []string{"string", "integer"}, bytesSize, bound(0)
 	case Switch:
 		s.Type = "boolean"
 	}

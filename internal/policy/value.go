@@ -28,21 +28,20 @@ func (k *Key) read(s string) (any, error) {
 	case Names:
 		return s, badName(s)
 	case Paths:
-		if _, err := scope.ParseAllow([]string{s}); err != nil {
-			return nil, fmt.Errorf("%s; wanted is a path inside the repository, from its root", strings.TrimPrefix(err.Error(), "allowed path "))
-		}
-		return s, nil
+		return readPath(s)
 	case Secrets:
-		if _, err := secret.ParseAllow([]string{s}); err != nil {
-			return nil, errors.New(strings.TrimPrefix(err.Error(), "allowed secret "))
-		}
-		return s, nil
+		return readSecret(s)
 	case Count:
 		return k.readCount(s)
 	case Span:
 		return k.readSpan(s)
 	case Memory:
 		if _, err := Bytes(s); err != nil {
+			return nil, fmt.Errorf("%s: %w", cut(s), err)
+		}
+		return s, nil
+	case Size:
+		if _, err := SizeBytes(s); err != nil {
 			return nil, fmt.Errorf("%s: %w", cut(s), err)
 		}
 		return s, nil
@@ -53,6 +52,20 @@ func (k *Key) read(s string) (any, error) {
 		return s == "true", nil
 	}
 	panic("a kind without a reader")
+}
+
+func readPath(s string) (any, error) {
+	if _, err := scope.ParseAllow([]string{s}); err != nil {
+		return nil, fmt.Errorf("%s; wanted is a path inside the repository, from its root", strings.TrimPrefix(err.Error(), "allowed path "))
+	}
+	return s, nil
+}
+
+func readSecret(s string) (any, error) {
+	if _, err := secret.ParseAllow([]string{s}); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "allowed secret "))
+	}
+	return s, nil
 }
 
 func (k *Key) readWord(s string) (any, error) {

@@ -281,7 +281,7 @@ func (p *parser) list(k *Key, n *yaml.Node) any {
 
 // wanted are the kinds of YAML value that a kind of setting is written as.
 var wanted = map[Kind][]string{
-	Count: {"!!int"}, Switch: {"!!bool"}, Span: {"!!str", "!!int"}, Memory: {"!!str", "!!int"},
+	Count: {"!!int"}, Switch: {"!!bool"}, Span: {"!!str", "!!int"}, Memory: {"!!str", "!!int"}, Size: {"!!str", "!!int"},
 }
 
 // scalar reads one value, or one entry of a list; nil where it is wrong.
@@ -324,6 +324,8 @@ func (k *Key) form() string {
 		return "a duration, as in 30m"
 	case Memory:
 		return errSize.Error()
+	case Size:
+		return errBytes.Error()
 	}
 	if len(k.Words) > 0 {
 		return strings.Join(k.Words, " or ")

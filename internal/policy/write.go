@@ -115,7 +115,7 @@ func (k *Key) comment(b *strings.Builder, margin string, remark []string) {
 func (k *Key) write(b *strings.Builder, margin, name string, v any) {
 	list, ok := v.([]string)
 	if !ok {
-		if s, is := v.(string); is && k.Kind != Memory {
+		if s, is := v.(string); is && k.Kind != Memory && k.Kind != Size {
 			v = scalar(s)
 		}
 		fmt.Fprintf(b, "%s%s: %s\n", margin, name, Show(v))

@@ -88,3 +88,16 @@ func (w *Writer) Close() error {
 	w.rest = nil
 	return err
 }
+
+// Size is a number of bytes for people, in powers of 1024.
+func Size(n int64) string {
+	for i, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
+		if whole := float64(n) / float64(int64(1)<<(10*i)); whole < 1024 || unit == "TiB" {
+			if i == 0 {
+				return fmt.Sprintf("%d B", n)
+			}
+			return fmt.Sprintf("%.1f %s", whole, unit)
+		}
+	}
+	panic("unreachable: the last unit takes everything")
+}

@@ -25,17 +25,20 @@ const systemPath = "/usr/local/bin:/usr/bin:/bin"
 
 // BringIn imports what a session left: its commits, and on top of them, as one commit of the
 // engine's, what it left uncommitted; extra says whether there was such. With an error, head is what
-// was imported all the same. Every git that reads the workspace runs in the sandbox. live ends when
+// was imported all the same. That all is imported is recorded beside the tree. Every git that reads the workspace runs in the sandbox. live ends when
 // the run must not go on; an interrupt lets the import finish.
 func (h *Host) BringIn(live context.Context, r run.Run, room sandbox.Room, record Record) (head git.Commit, extra bool, err error) {
 	if head, err = h.Commits(live, r, room); err != nil {
 		return head, false, err
 	}
 	snap, err := h.snapshot(live, r, room, head, record)
-	if err != nil || snap == nil {
+	if err != nil {
 		return head, false, err
 	}
-	return *snap, true, nil
+	if snap != nil {
+		head = *snap
+	}
+	return head, snap != nil, noteImported(live, r, room, head)
 }
 
 // Commits imports only what a session committed.

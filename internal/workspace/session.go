@@ -48,7 +48,7 @@ func (h *Host) Agent(live context.Context, r run.Run, room sandbox.Room, c Comma
 func (h *Host) session(r run.Run, room sandbox.Room, kind string) store.Session {
 	return store.Session{
 		ID: r.ID + "-" + random(), Run: r.ID, Attempt: r.Attempt, Kind: kind, Dir: room.Root,
-		Log: filepath.Join(h.State, "logs", r.ID, fmt.Sprintf("%d-%s.log", r.Attempt, kind)), Started: h.Now(),
+		Log: filepath.Join(LogDir(h.State, r.ID), fmt.Sprintf("%d-%s.log", r.Attempt, kind)), Started: h.Now(),
 	}
 }
 

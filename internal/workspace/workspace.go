@@ -35,7 +35,7 @@ type Host struct {
 // Make makes the room of the run's next attempt: the private clone, at the tip of the run or at its
 // base, and the prompt.
 func (h *Host) Make(ctx context.Context, r run.Run, prompt string) (sandbox.Room, error) {
-	dir, err := FreeDir(filepath.Join(h.State, "work", r.ID), fmt.Sprint(r.Attempt+1))
+	dir, err := FreeDir(WorkDir(h.State, r.ID), fmt.Sprint(r.Attempt+1))
 	if err != nil {
 		return sandbox.Room{}, fmt.Errorf("make a workspace: %w", err)
 	}
@@ -74,6 +74,17 @@ func Clear(room sandbox.Room) error {
 	}
 	return all
 }
+
+// RepoDir is where the engine's own repository for the one with a key is.
+func RepoDir(state, key string) string {
+	return filepath.Join(state, "repos", strings.NewReplacer(":", "-", "/", "-").Replace(key)+".git")
+}
+
+// WorkDir is where the workspaces of a run are; "" is the run for where those of all runs are.
+func WorkDir(state, run string) string { return filepath.Join(state, "work", run) }
+
+// LogDir is where the logs of a run are; "" is the run for where those of all runs are.
+func LogDir(state, run string) string { return filepath.Join(state, "logs", run) }
 
 // FreeDir returns a path under parent that does not exist yet: name, name.2, name.3 and so on.
 // What a dead attempt left is never written over.
