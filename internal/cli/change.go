@@ -34,7 +34,7 @@ func (a *app) changeList() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
 		if !slices.Contains([]string{"open", "merged", "closed", "all"}, state) {
-			return &usageError{"--state " + text.Quote(state) + ": known are open, merged, closed and all", "interlock change list --state all"}
+			return &usageError{"--state " + text.Quote(state) + ": " + text.Known(state, "open", "merged", "closed", "all"), "interlock change list --state all"}
 		}
 		f, err := a.restored(ctx, repo)
 		if err != nil {

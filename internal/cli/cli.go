@@ -17,6 +17,7 @@ import (
 
 	"interlock/internal/git"
 	"interlock/internal/policy"
+	"interlock/internal/progress"
 	"interlock/internal/text"
 )
 
@@ -61,14 +62,17 @@ type app struct {
 	json    bool     // --json of the command
 	dry     bool     // understand the command line, do nothing
 	started bool     // the command line was understood; what fails now is not its fault
+	color   string   // --color as typed
 	exit    int      // the code of a command that did what it was asked, and has more to say than 0
 	git     *git.Git // found at the first need
+	show    *progress.Show
 
 	mu sync.Mutex // guards Stdout and Stderr against progress from other goroutines
 }
 
 // finish prints an error, if there is one, and returns the exit code.
 func (a *app) finish(ctx context.Context, err error) int {
+	a.hush()
 	if err == nil {
 		return a.exit
 	}
@@ -158,12 +162,14 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.env.Stdout)
 	root.SetErr(a.env.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{what: err.Error(), next: c.CommandPath() + " --help"}
+		return &usageError{what: err.Error() + meantFlag(c, err), next: c.CommandPath() + " --help"}
 	})
 	root.PersistentFlags().StringVar(&a.state, "state-dir", "",
 		"where runs, leases and logs are kept (default $XDG_STATE_HOME/interlock or ~/.local/state/interlock)")
 	root.PersistentFlags().StringVar(&a.config, "config", "",
 		"your configuration (default $XDG_CONFIG_HOME/interlock/config.yaml or ~/.config/interlock/config.yaml)")
+	root.PersistentFlags().StringVar(&a.color, "color", string(progress.Auto), "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.colourKnown() }
 	root.AddCommand(a.commands()...)
 	return root
 }
@@ -189,7 +195,7 @@ func (a *app) group(c cobra.Command, below ...*cobra.Command) *cobra.Command {
 			return c.Help()
 		}
 		return &usageError{
-			what: "unknown command " + text.Quote(args[0]) + " for " + text.Quote(c.CommandPath()),
+			what: "unknown command " + text.Quote(args[0]) + " for " + text.Quote(c.CommandPath()) + meantCommand(c, args[0]),
 			next: c.CommandPath() + " --help",
 		}
 	}

@@ -140,7 +140,7 @@ func (a *app) issueList() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
 		if !slices.Contains([]string{"open", "closed", "all"}, state) {
-			return &usageError{"--state " + text.Quote(state) + ": known are open, closed and all", "interlock issue list --state all"}
+			return &usageError{"--state " + text.Quote(state) + ": " + text.Known(state, "open", "closed", "all"), "interlock issue list --state all"}
 		}
 		f, err := a.restored(ctx, repo)
 		if err != nil {

@@ -10,8 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"interlock/internal/claim"
-	"interlock/internal/lease"
+	"interlock/internal/reason"
 	"interlock/internal/run"
 	"interlock/internal/store"
 	"interlock/internal/text"
@@ -53,7 +52,7 @@ func (a *app) runsCommand() *cobra.Command {
 		rows := make([]view.Listed, len(found))
 		for i, r := range found {
 			rows[i].Run = r
-			if rows[i].Stopped, err = stopped(ctx, s, r); err != nil {
+			if rows[i].Stopped, err = reason.Stopped(ctx, s, r); err != nil {
 				return err
 			}
 		}
@@ -71,23 +70,6 @@ func (a *app) runsCommand() *cobra.Command {
 	c.Flags().IntVar(&limit, "limit", 50, "at most so many")
 	a.jsonFlag(c, "print one JSON array")
 	return c
-}
-
-// stopped says why nobody drives a run that is still to be driven: the process that holds it is
-// proved gone. It is "" when it is driven, when it rests, and when nothing is proved from here.
-func stopped(ctx context.Context, s store.Store, r run.Run) (string, error) {
-	if !r.State.Live() {
-		return "", nil
-	}
-	l, held, err := s.Controls().Lease(ctx, store.Key(r.Repo, r.Issue))
-	if err != nil || !held {
-		return "", err
-	}
-	self, err := lease.Self(ctx, s)
-	if err != nil || !claim.Gone(self, l.Holder) {
-		return "", err
-	}
-	return fmt.Sprintf("process %d is gone", l.Holder.PID), nil
 }
 
 // findRun returns the run that is meant by its id, or by an issue's number: then the newest run
@@ -138,7 +120,7 @@ func (a *app) showCommand() *cobra.Command {
 			return err
 		}
 		shown := view.Recorded{Run: r, History: h}
-		if shown.Stopped, err = stopped(ctx, s, r); err != nil {
+		if shown.Stopped, err = reason.Stopped(ctx, s, r); err != nil {
 			return err
 		}
 		if shown.Stopped != "" {

@@ -38,3 +38,19 @@ func Progress(since time.Duration, n engine.Notice) string {
 	}
 	return fmt.Sprintf("[%6.1fs] %s", since.Seconds(), text.Line(line))
 }
+
+// phases are the notices that something has begun which takes its time, with its name for people.
+var phases = map[string]string{
+	"waiting": "waiting", "claimed": "claiming", "marked": "preparing the workspace", "resumed": "taking up", "agent": "the agent works",
+	"session started": "the agent works", "delivered": "checking", "verifying": "checking", "verified": "publishing", "pushed": "publishing",
+	"attempt failed": "preparing the next attempt", "base moved": "preparing the next attempt", "proposed": "handing over",
+}
+
+// Phase names what a notice has begun, "" when it has begun nothing.
+func Phase(n engine.Notice) string {
+	phase := phases[n.Kind]
+	if phase != "" && n.Issue != 0 {
+		phase = fmt.Sprintf("issue %d  %s", n.Issue, phase)
+	}
+	return phase
+}
