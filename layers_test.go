@@ -44,6 +44,7 @@ var layers = map[string]layer{
 	"internal/testcount": {level: 0},
 	"internal/testdiff":  {level: 0},
 
+	"internal/input":     {level: 1, may: []string{"text"}},
 	"internal/store":     {level: 1, may: []string{"run"}},
 	"internal/forge":     {level: 1, may: []string{"run", "git", "failpoint"}},
 	"internal/agent":     {level: 1, may: []string{"run", "sandbox"}},
@@ -72,14 +73,16 @@ var layers = map[string]layer{
 
 	"internal/engine": {level: 4, may: []string{"run", "engine/eligibility", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
 
-	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
-	"internal/reason":   {level: 5, may: []string{"run", "text", "store", "forge", "lease", "claim", "engine/eligibility"}},
-	"internal/progress": {level: 1, may: []string{"text", "golang.org/x/sys", "github.com/briandowns/spinner", "github.com/fatih/color"}},
-	"internal/follow":   {level: 5, may: []string{"run", "store", "claim"}},
-	"internal/settings": {level: 5, may: []string{"git", "toolchain", "text", "detect", "forge", "policy"}},
-	"internal/doctor":   {level: 5, may: []string{"git", "sandbox", "text"}},
+	"internal/view":       {level: 5, may: []string{"run", "store", "forge", "claim", "text", "engine"}},
+	"internal/reason":     {level: 5, may: []string{"run", "text", "store", "forge", "lease", "claim", "engine/eligibility"}},
+	"internal/progress":   {level: 1, may: []string{"text", "golang.org/x/sys", "github.com/briandowns/spinner", "github.com/fatih/color"}},
+	"internal/problem":    {level: 3, may: []string{"run", "git", "store", "forge", "agent"}},
+	"internal/sessionlog": {level: 5, may: []string{"text", "store", "check"}},
+	"internal/follow":     {level: 5, may: []string{"run", "store", "claim"}},
+	"internal/settings":   {level: 5, may: []string{"git", "toolchain", "text", "detect", "forge", "policy", "github.com/spf13/pflag"}},
+	"internal/doctor":     {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "engine", "view", "reason", "progress", "follow", "doctor", "failpoint/writes",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "input", "problem", "sessionlog", "claim", "engine", "view", "reason", "progress", "follow", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

@@ -13,7 +13,7 @@ import (
 
 // repoFlag adds --repo to a command.
 func repoFlag(c *cobra.Command, repo *string) {
-	c.Flags().StringVar(repo, "repo", ".", "the repository: any path in it")
+	c.Flags().StringVar(repo, "repo", ".", "the repository: any path in it, or its file:// URL")
 }
 
 // one wants exactly one argument.

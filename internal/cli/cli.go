@@ -16,9 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"interlock/internal/git"
+	"interlock/internal/input"
 	"interlock/internal/policy"
 	"interlock/internal/progress"
 	"interlock/internal/text"
+	"interlock/internal/view"
 )
 
 // Env is everything that a command takes from outside.
@@ -38,7 +40,7 @@ var ErrInterrupted = errors.New("interrupted")
 // Main runs one command line (without the program's name) and returns its exit code, which is one
 // of run.ExitCodes. When ctx ends the command stops cleanly and everything is kept.
 func Main(ctx context.Context, env Env, args []string) int {
-	a := &app{env: env, args: args}
+	a := &app{env: env, args: input.Printable(env.Dir, args)}
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of this process
 	return a.finish(ctx, root.ExecuteContext(ctx))
@@ -84,7 +86,7 @@ func (a *app) finish(ctx context.Context, err error) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.json || slices.Contains(a.args, "--json") {
-		_ = text.JSON(a.env.Stdout, map[string]problem{"error": p})
+		_ = text.JSON(a.env.Stdout, map[string]told{"error": p})
 		return p.Exit
 	}
 	_, _ = io.WriteString(a.env.Stderr, p.text())
@@ -153,7 +155,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "interlock",
 		Short:         "let coding agents work the issues of a repository, unattended and safely",
-		Long:          rootHelp(),
+		Long:          view.RootHelp(),
 		Example:       "  interlock demo\n  interlock issue new --repo . --title 'Sum is wrong for negative numbers'\n  interlock run --repo . --issue 1 --command ./agent.sh --checks 'go test ./...'",
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -162,6 +164,9 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.env.Stdout)
 	root.SetErr(a.env.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if i := slices.Index(a.args, c.Name()); c.HasParent() && c.HasSubCommands() && i >= 0 && i+1 < len(a.args) && !strings.HasPrefix(a.args[i+1], "-") {
+			return c.RunE(c, a.args[i+1:]) // a command of the group that there is not, with flags that the group has not
+		}
 		return &usageError{what: err.Error() + meantFlag(c, err), next: c.CommandPath() + " --help"}
 	})
 	root.PersistentFlags().StringVar(&a.state, "state-dir", "",
@@ -206,4 +211,13 @@ func (a *app) group(c cobra.Command, below ...*cobra.Command) *cobra.Command {
 // jsonFlag adds --json to a command.
 func (a *app) jsonFlag(c *cobra.Command, what string) {
 	c.Flags().BoolVar(&a.json, "json", false, what)
+}
+
+// print prints what a command was asked for: v as JSON where that is wanted, else shown.
+func (a *app) print(v any, shown string) error {
+	if a.json {
+		return text.JSON(a.env.Stdout, v)
+	}
+	_, err := io.WriteString(a.env.Stdout, shown)
+	return err
 }

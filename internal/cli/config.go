@@ -40,12 +40,12 @@ comes from: a flag, a line of a file (BRANCH:FILE is the repository's, on that b
 	typed := settingFlags(c)
 	a.jsonFlag(c, "print one array of settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		values, err := typed.values()
+		given, err := values(typed)
 		if err != nil || a.dry {
 			return err
 		}
 		a.started = true
-		s, err := a.settle(c.Context(), repo, values)
+		s, err := a.settle(c.Context(), repo, given)
 		if err != nil {
 			return err
 		}

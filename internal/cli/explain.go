@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -33,11 +32,7 @@ picked, or that nothing does. It looks at the repository as it is now, and chang
 			return err
 		}
 		answer.Next = carry(answer.Next, a.args)
-		if a.json {
-			return text.JSON(a.env.Stdout, answer)
-		}
-		_, err = io.WriteString(a.env.Stdout, answer.Text())
-		return err
+		return a.print(answer, answer.Text())
 	})
 	repoFlag(c, &repo)
 	a.jsonFlag(c, "print one JSON object")

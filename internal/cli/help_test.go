@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"interlock/internal/run"
+	"interlock/internal/view"
 )
 
 func tree() *cobra.Command {
@@ -48,7 +49,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 
 func TestHelpShowsTheTables(t *testing.T) {
 	t.Parallel()
-	help := rootHelp()
+	help := view.RootHelp()
 	for _, c := range run.ExitCodes {
 		if !strings.Contains(help, c.Meaning) {
 			t.Errorf("--help does not show %d, %s", c.Code, c.Meaning)

@@ -8,6 +8,8 @@ import (
 
 	"interlock/internal/engine"
 	"interlock/internal/policy"
+	"interlock/internal/run"
+	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
 	"interlock/internal/view"
 )
@@ -32,27 +34,20 @@ as it says. An issue whose change waits for a reviewer, or was accepted, is not 
 	typed := settingFlags(c)
 	a.jsonFlag(c, "print one JSON object for the retry, one per event, and the result last")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		values, err := typed.values()
+		given, err := values(typed)
 		if err != nil || a.dry {
 			return err
 		}
 		a.started = true
-		return a.retry(c.Context(), repo, args[0], reason, later, values)
+		return a.retry(c.Context(), repo, args[0], reason, later, given)
 	}
 	return c
 }
 
 // retry saves that a run is to go again, says so, and unless it is for later works its issue.
 func (a *app) retry(ctx context.Context, repo, word, reason string, later bool, typed policy.Values) error {
-	s, err := a.openStore(ctx)
-	if err != nil {
-		return err
-	}
-	r, err := a.findRun(ctx, s, repo, word)
-	if cerr := s.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	var r run.Run
+	if err := a.withRun(ctx, repo, word, func(_ *sqlite.Store, found run.Run) error { r = found; return nil }); err != nil {
 		return err
 	}
 	repo = a.whereIs(r, repo)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"interlock/internal/reason"
 	"interlock/internal/run"
 	"interlock/internal/store"
+	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
 	"interlock/internal/view"
 )
@@ -72,6 +72,20 @@ func (a *app) runsCommand() *cobra.Command {
 	return c
 }
 
+// withRun opens the store and finds the run that is meant.
+func (a *app) withRun(ctx context.Context, repo, word string, do func(*sqlite.Store, run.Run) error) error {
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r, err := a.findRun(ctx, s, repo, word)
+	if err != nil {
+		return err
+	}
+	return do(s, r)
+}
+
 // findRun returns the run that is meant by its id, or by an issue's number: then the newest run
 // of that issue of the repository.
 func (a *app) findRun(ctx context.Context, s store.Store, repo, word string) (run.Run, error) {
@@ -106,33 +120,24 @@ func (a *app) showCommand() *cobra.Command {
 		Example: "  interlock show 1\n  interlock show 1 --repo ../other --json",
 		Args:    one("run or issue", "interlock show 1"),
 	}, func(ctx context.Context, args []string) error {
-		s, err := a.openStore(ctx)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		r, err := a.findRun(ctx, s, repo, args[0])
-		if err != nil {
-			return err
-		}
-		h, err := s.History(ctx, r.ID)
-		if err != nil {
-			return err
-		}
-		shown := view.Recorded{Run: r, History: h}
-		if shown.Stopped, err = reason.Stopped(ctx, s, r); err != nil {
-			return err
-		}
-		if shown.Stopped != "" {
-			shown.Next = carry(fmt.Sprintf("interlock run --repo %s --issue %d", text.Quote(r.RepoPath), r.Issue), a.args)
-		}
-		if a.json {
-			return text.JSON(a.env.Stdout, shown)
-		}
-		_, err = io.WriteString(a.env.Stdout, shown.Text())
-		return err
+		return a.withRun(ctx, repo, args[0], func(s *sqlite.Store, r run.Run) error { return a.showRun(ctx, s, r) })
 	})
 	repoFlag(c, &repo)
 	a.jsonFlag(c, "print the run and its history as one JSON object")
 	return c
+}
+
+func (a *app) showRun(ctx context.Context, s store.Store, r run.Run) error {
+	h, err := s.History(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	shown := view.Recorded{Run: r, History: h}
+	if shown.Stopped, err = reason.Stopped(ctx, s, r); err != nil {
+		return err
+	}
+	if shown.Stopped != "" {
+		shown.Next = carry(fmt.Sprintf("interlock run --repo %s --issue %d", text.Quote(r.RepoPath), r.Issue), a.args)
+	}
+	return a.print(shown, shown.Text())
 }

@@ -256,10 +256,9 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 		return h.Apply(r, e.hopeless(r, "the agent's command was not found (exit 127): "+r.Plan.Command))
 	case res.Exit == 126 && nothing:
 		return h.Apply(r, e.hopeless(r, "the agent's command cannot be executed (exit 126): "+r.Plan.Command))
-	case res.Exit != 0 && res.Signal == "":
-		return fail(fmt.Sprintf("You ended with exit code %d. What you had done is in the workspace.", res.Exit), "the agent ended with exit %d", res.Exit)
 	case res.Exit != 0:
-		return fail(fmt.Sprintf("You ended with exit code %d %s. What you had done is in the workspace.", res.Exit, res.Signal), "the agent ended with exit %d %s", res.Exit, res.Signal)
+		how := strings.TrimSpace(fmt.Sprintf("%d %s", res.Exit, res.Signal))
+		return fail(fmt.Sprintf("You ended with exit code %s. What you had done is in the workspace.", how), "the agent ended with exit %s", how)
 	}
 	base := r.Base.Commit
 	onBase, err := e.repo.IsAncestor(h.Live, base.Hash, head.Hash)

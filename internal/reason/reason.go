@@ -148,21 +148,7 @@ func (x *Explainer) startable(ctx context.Context, a Answer, is forge.Issue, las
 		a.State, a.Next, a.Then = is.State, fmt.Sprintf("interlock issue show %d --repo %s", a.Issue, text.Quote(x.Look.RepoPath)), ""
 		return a, nil
 	}
-	err := x.Look.Titled(is)
-	if err == nil && last != nil {
-		if a.Changed, err = x.Look.Changed(ctx, *last); err == nil {
-			_, err = x.Look.Rests(ctx, last.Base.Branch, last.Plan, *last)
-		}
-	}
-	for _, may := range []func(context.Context, int64) error{x.Look.Proposed, x.Look.Claimable} {
-		if err == nil {
-			err = may(ctx, a.Issue)
-		}
-	}
-	if err == nil && last != nil {
-		fresh := run.Run{Issue: a.Issue, Plan: last.Plan, Task: run.Task{Digest: forge.TaskDigest(is.Title, is.Body)}}
-		err = x.Look.Spent(&fresh, last)
-	}
+	a, err := x.refusal(ctx, a, is, last)
 	var held *eligibility.HeldError
 	if errors.As(err, &held) {
 		err = held.Refusal(0, x.Look.RepoPath)
@@ -184,6 +170,27 @@ func (x *Explainer) startable(ctx context.Context, a Answer, is forge.Issue, las
 	before, err := x.before(ctx, a.Issue)
 	if last == nil {
 		a.Why += "; nobody has picked it yet" + before
+	}
+	return a, err
+}
+
+// refusal asks each rule in the order of a run that is started, and returns what the first says
+// that does not allow it.
+func (x *Explainer) refusal(ctx context.Context, a Answer, is forge.Issue, last *run.Run) (_ Answer, err error) {
+	err = x.Look.Titled(is)
+	if err == nil && last != nil {
+		if a.Changed, err = x.Look.Changed(ctx, *last); err == nil {
+			_, err = x.Look.Rests(ctx, last.Base.Branch, last.Plan, *last)
+		}
+	}
+	for _, may := range []func(context.Context, int64) error{x.Look.Proposed, x.Look.Claimable} {
+		if err == nil {
+			err = may(ctx, a.Issue)
+		}
+	}
+	if err == nil && last != nil {
+		fresh := run.Run{Issue: a.Issue, Plan: last.Plan, Task: run.Task{Digest: forge.TaskDigest(is.Title, is.Body)}}
+		err = x.Look.Spent(&fresh, last)
 	}
 	return a, err
 }
