@@ -77,7 +77,7 @@ func New(w io.Writer, coloured bool, getenv func(string) string) *Show {
 		return s
 	}
 	color.NoColor = !coloured // the library's own switch; there is no other
-	s.spin = spinner.New(spinner.CharSets[14], every, spinner.WithWriterFile(s.file))
+	s.spin = spinner.New(spinner.CharSets[14], every, spinner.WithWriterFile(s.file), spinner.WithHiddenCursor(false))
 	if err := s.spin.Color("cyan"); err != nil {
 		panic(err) // a colour that the library knows
 	}
