@@ -6,7 +6,7 @@ OPS       ?= 1000000
 CLAIMOPS  ?= 10000
 FUZZTIME  ?= 30s
 .DEFAULT_GOAL := help
-.PHONY: help build tools check fmt vet house test cover race resume hostile crash races torture fuzz clean
+.PHONY: help build man tools check fmt vet house test cover race resume hostile crash races torture fuzz clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -15,6 +15,9 @@ help: ## list the targets
 
 build: ## build the static binary into ./bin
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+
+man: ## write the manual pages of all commands into ./bin/man
+	$(GO) run ./cmd/interlock man bin/man
 
 tools: ## install bubblewrap, strace and a C compiler where that can be done, else say what is missing
 	@./.ci/tools

@@ -178,6 +178,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.color, "color", string(progress.Auto), "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.colourKnown() }
 	root.AddCommand(a.commands()...)
+	a.complete(root)
 	return root
 }
 

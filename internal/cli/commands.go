@@ -21,6 +21,7 @@ func (a *app) commands() []*cobra.Command {
 		a.stateCommand(),
 		a.claimCommand(),
 		a.doctorCommand(),
+		a.manCommand(),
 		a.versionCommand(),
 	}
 }

@@ -2,13 +2,17 @@ package cli
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"interlock/internal/manual"
 	"interlock/internal/run"
 	"interlock/internal/view"
 )
@@ -77,4 +81,39 @@ func TestEveryFlagIsDescribed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestManualPages: each command has a page, and each of its flags and examples is on it.
+func TestManualPages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	names, err := manual.Write(dir, tree())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	walk(tree(), func(c *cobra.Command) {
+		name := manual.Name(c) + ".1"
+		if !slices.Contains(names, name) {
+			t.Errorf("%s has no page", c.CommandPath())
+			return
+		}
+		found++
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := strings.NewReplacer(`\-`, "-", `\e`, `\`, `\&`, "").Replace(string(data))
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(page, "--"+f.Name) {
+				t.Errorf("%s does not have --%s", name, f.Name)
+			}
+		})
+		if !strings.Contains(page, c.Example) || !strings.Contains(page, c.Short) {
+			t.Errorf("%s lacks its examples, or what it is for", name)
+		}
+	})
+	if found != len(names) || found < 35 {
+		t.Errorf("%d commands, %d pages", found, len(names))
+	}
 }
