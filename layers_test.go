@@ -79,11 +79,12 @@ var layers = map[string]layer{
 	"internal/problem":    {level: 3, may: []string{"run", "git", "store", "forge", "agent"}},
 	"internal/sessionlog": {level: 5, may: []string{"text", "store", "check"}},
 	"internal/manual":     {level: 5, may: []string{"run", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	"internal/completion": {level: 5, may: []string{"run", "forge", "policy", "progress", "text", "github.com/spf13/cobra"}},
 	"internal/follow":     {level: 5, may: []string{"run", "store", "claim"}},
 	"internal/settings":   {level: 5, may: []string{"git", "toolchain", "text", "detect", "forge", "policy", "github.com/spf13/pflag"}},
 	"internal/doctor":     {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "input", "problem", "sessionlog", "claim", "engine", "view", "reason", "progress", "follow", "manual", "doctor", "failpoint/writes",
+	"internal/cli": {level: 6, may: []string{"run", "git", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "input", "problem", "sessionlog", "claim", "engine", "view", "reason", "progress", "follow", "manual", "completion", "doctor", "failpoint/writes",
 		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 
 	"cmd/interlock": {level: 7, may: []string{"cli"}},

@@ -9,6 +9,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
+	"interlock/internal/view"
 )
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -37,7 +38,7 @@ gives the issue back. Commits of the agent are kept in the state directory.`,
 		if r.State == run.Canceled {
 			said = fmt.Sprintf("run %s is canceled\n", text.Line(r.ID))
 		}
-		return a.print(r, said)
+		return a.print(view.RunOf(r), said)
 	})
 	repoFlag(c, &repo)
 	c.Flags().StringVar(&reason, "reason", "canceled by the operator", "why, for the issue and the record")

@@ -62,6 +62,8 @@ type app struct {
 	state   string   // --state-dir as typed
 	config  string   // --config as typed
 	json    bool     // --json of the command
+	lenient bool     // the command only reads or stops: a mistake in the operator's file is said, and stops it not
+	warned  bool     // that was said
 	dry     bool     // understand the command line, do nothing
 	started bool     // the command line was understood; what fails now is not its fault
 	color   string   // --color as typed
@@ -131,11 +133,22 @@ func (a *app) stateDir() (string, error) {
 		return a.path(a.state), nil
 	}
 	op, err := a.ownFile().Read()
-	if err != nil {
+	if err != nil && !a.lenient {
 		return "", configError(err)
 	}
-	if set, ok := op.Values["state-dir"]; ok {
-		return policy.Expand(set.Value.(string), a.getenv("HOME")), nil
+	dir, derr := a.stateDirOf(op)
+	if err != nil && derr == nil {
+		a.warnOwn(err, dir)
+	}
+	return dir, derr
+}
+
+// stateDirOf is stateDir for the operator's file as far as it can be read; nil where it cannot.
+func (a *app) stateDirOf(op *policy.File) (string, error) {
+	if op != nil {
+		if set, ok := op.Values["state-dir"]; ok {
+			return policy.Expand(set.Value.(string), a.getenv("HOME")), nil
+		}
 	}
 	// The XDG rules say that a relative path there is to be ignored.
 	if x := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(x) {
@@ -176,9 +189,12 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.config, "config", "",
 		"your configuration (default $XDG_CONFIG_HOME/interlock/config.yaml or ~/.config/interlock/config.yaml)")
 	root.PersistentFlags().StringVar(&a.color, "color", string(progress.Auto), "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.colourKnown() }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		a.lenient = slices.Contains(lenient, c.CommandPath())
+		return a.colourKnown()
+	}
 	root.AddCommand(a.commands()...)
-	a.complete(root)
+	a.offers().Attach(root)
 	return root
 }
 

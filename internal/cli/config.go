@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,18 @@ comes from: a flag, a line of a file (BRANCH:FILE is the repository's, on that b
 		if a.json {
 			return text.List(a.env.Stdout, s.Shown())
 		}
-		return policy.WriteTable(a.env.Stdout, s.Shown())
+		if err := policy.WriteTable(a.env.Stdout, s.Shown()); err != nil {
+			return err
+		}
+		r, err := a.repository(c.Context(), repo)
+		if err != nil {
+			return err
+		}
+		said, err := r.Uncommitted(c.Context(), s.Text("base"))
+		if said != "" {
+			fmt.Fprintf(a.env.Stderr, "interlock: warning: %s\n", text.Line(said))
+		}
+		return err
 	}
 	return c
 }

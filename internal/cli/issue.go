@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,6 +83,9 @@ func (a *app) author() string {
 		if v := a.getenv(name); v != "" {
 			return v
 		}
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
 	}
 	return "uid " + strconv.Itoa(os.Getuid())
 }

@@ -9,6 +9,7 @@ import (
 
 	"interlock/internal/policy"
 	"interlock/internal/settings"
+	"interlock/internal/text"
 )
 
 // settingFlags gives a command a flag for each setting.
@@ -69,4 +70,29 @@ func (a *app) settle(ctx context.Context, repo string, typed policy.Values) (*po
 		return nil, configError(err)
 	}
 	return s, nil
+}
+
+// lenient are the commands that only read or stop. They go on without the part of the operator's
+// configuration that cannot be read: nothing is started by it.
+var lenient = []string{
+	"interlock runs", "interlock show", "interlock explain", "interlock watch", "interlock logs", "interlock cancel",
+	"interlock issue list", "interlock issue show", "interlock change list", "interlock change show", "interlock change diff",
+	"interlock claim show", "interlock state check",
+}
+
+// warnOwn says once that the operator's configuration has mistakes, and where the state is taken to be.
+func (a *app) warnOwn(err error, dir string) {
+	if a.warned || a.json {
+		return
+	}
+	a.warned = true
+	var problems policy.Problems
+	what := err.Error()
+	if errors.As(err, &problems) {
+		what = mistakes(problems) + " in it"
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fmt.Fprintf(a.env.Stderr, "interlock: warning: your configuration %s cannot be worked with: %s; the state is taken to be in %s; look at it with: interlock config check\n",
+		text.Line(a.ownFile().Path), text.Line(what), text.Line(dir))
 }

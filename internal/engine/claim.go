@@ -104,7 +104,7 @@ func inheritBuilt(r, last *run.Run, base run.Base) (said string) {
 	case last.Plan.Command != r.Plan.Command || last.Plan.CommandDigest != r.Plan.CommandDigest:
 		return was + " with another agent: it is worked anew"
 	}
-	r.Tip, r.Head = last.Head.Hash, last.Head
+	r.Tip, r.Head, r.Sandbox = last.Head.Hash, last.Head, last.Sandbox
 	return was + " already: that is checked again and goes on, without a session of the agent"
 }
 

@@ -11,7 +11,7 @@ import (
 // Event is a notice as --json prints it.
 type Event struct {
 	At      time.Time `json:"at"`
-	Elapsed float64   `json:"elapsed"` // seconds since the command began
+	Elapsed float64   `json:"elapsed_seconds"` // since the command began
 	Run     string    `json:"run"`
 	Issue   int64     `json:"issue"`
 	Attempt int       `json:"attempt,omitempty"`
@@ -22,7 +22,7 @@ type Event struct {
 // EventOf is a notice that came so long after the command began.
 func EventOf(since time.Duration, n engine.Notice) Event {
 	return Event{
-		At: n.At.UTC(), Elapsed: since.Round(time.Millisecond).Seconds(),
+		At: n.At.UTC(), Elapsed: float64(since.Milliseconds()) / 1000,
 		Run: n.Run, Issue: n.Issue, Attempt: n.Attempt, Kind: n.Kind, Text: n.Text,
 	}
 }
