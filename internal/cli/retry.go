@@ -38,6 +38,9 @@ as it says. An issue whose change waits for a reviewer, or was accepted, is not 
 		if err != nil || a.dry {
 			return err
 		}
+		if later && len(given) > 0 {
+			return &usageError{"--later saves that the issue is to go again, and no settings: they are those of whoever runs it", "interlock retry --help"}
+		}
 		a.started = true
 		return a.retry(c.Context(), repo, args[0], reason, later, given)
 	}
