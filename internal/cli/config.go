@@ -60,6 +60,9 @@ comes from: a flag, a line of a file (BRANCH:FILE is the repository's, on that b
 		if err != nil {
 			return err
 		}
+		if lacks := s.Missing(); lacks != nil {
+			fmt.Fprintf(a.env.Stderr, "interlock: a run cannot start yet: %s\n", text.Line(lacks.Error()))
+		}
 		said, err := r.Uncommitted(c.Context(), s.Text("base"))
 		if said != "" {
 			fmt.Fprintf(a.env.Stderr, "interlock: warning: %s\n", text.Line(said))

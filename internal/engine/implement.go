@@ -17,6 +17,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/scope"
+	"interlock/internal/text"
 	"interlock/internal/workspace"
 )
 
@@ -91,7 +92,7 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 	if r.Attempt != r.Spent { // stopped ones are not counted, those of runs before are
 		which = fmt.Sprintf("attempt %d, counted as %d of %d", r.Attempt, r.Spent, r.Plan.Attempts)
 	}
-	e.say(r, "agent", "%s: %s starts, sandbox %s", which, t.agent.Name(), r.Plan.Sandbox)
+	e.say(r, "agent", "%s: %s starts, sandbox %s", which, text.Short(text.Line(r.Plan.Command), 40), r.Plan.Sandbox)
 	c := workspace.Command{Argv: t.launch.Argv, Env: slices.Concat(t.launch.Env, passed(e.Env, r.Plan.Env)), Mounts: t.launch.Mounts}
 	end := ended{room: room}
 	var err error

@@ -226,9 +226,12 @@ func (e *Engine) workAny(ctx context.Context, t *task, told map[string]bool) (r 
 			e.Notify(Notice{At: e.Clock.Wall(), Issue: is.Number, Kind: "passed over", Text: why})
 		}
 	}
+	what := fmt.Sprintf("no eligible issue among the %d open ones of %s", len(issues), e.Forge.Name())
+	if len(issues) == 0 {
+		what = "there is no open issue in " + e.Forge.Name()
+	}
 	return run.Run{}, held, &Refusal{
-		Exit: run.ExitRefused,
-		What: fmt.Sprintf("no eligible issue among the %d open ones of %s", len(issues), e.Forge.Name()),
+		Exit: run.ExitRefused, What: what,
 		Safe: "nothing was started", Next: fmt.Sprintf("interlock issue new --repo %s --title 'what is wrong'", text.Quote(e.RepoPath)),
 	}
 }
