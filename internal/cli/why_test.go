@@ -3,7 +3,9 @@ package cli_test
 import (
 	"bufio"
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -220,6 +222,31 @@ func TestRetryOfLiving(t *testing.T) {
 	first := p.start(p.work()...)
 	if out := p.must(1, "retry", "1", "--repo", p.repo); !strings.Contains(out, "has not ended") || len(p.runs()) != 1 {
 		t.Errorf("while it is worked:\n%s", out)
+	}
+	// Who ends the watch does not end the run.
+	seen, err := os.Create(filepath.Join(t.TempDir(), "seen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seen.Close()
+	watch, _ := p.command(nil, "watch", "--repo", p.repo)
+	watch.Stderr = seen
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := func() string {
+		data, err := os.ReadFile(seen.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	p.eventually("the watch tells that a session was started", func() bool { return strings.Contains(said(), "session started") })
+	if err := watch.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.end(watch, watch.Wait()); code != 130 || !strings.Contains(said(), "next: interlock watch "+p.runs()[0].ID) || p.runs()[0].State != "implementing" {
+		t.Errorf("the watch ended with %d, the run is %s\n%s", code, p.runs()[0].State, said())
 	}
 	first.signal(syscall.SIGINT)
 	first.wait()
