@@ -9,6 +9,7 @@ import (
 
 	"interlock/internal/claim"
 	"interlock/internal/forge"
+	"interlock/internal/git"
 	"interlock/internal/git/traits"
 	"interlock/internal/run"
 	"interlock/internal/store"
@@ -38,6 +39,9 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	}
 	if why := inherit(&r, last, base); why != "" {
 		e.say(r, "built before", "%s", why)
+	}
+	if err := e.pin(ctx, &r); err != nil {
+		return run.Run{}, err
 	}
 	e.warnDirty(ctx, r)
 	start := e.Clock.Now()
@@ -93,6 +97,18 @@ func inherit(r, last *run.Run, base run.Base) (said string) {
 		r.Tip, r.Findings = last.Tip, last.Findings
 	}
 	return ""
+}
+
+// pin keeps what a run begins with under a name of its own, whatever becomes of the run before it.
+func (e *Engine) pin(ctx context.Context, r *run.Run) error {
+	if r.Tip == "" {
+		return nil
+	}
+	err := e.repo.UpdateRefs(ctx, git.Update{Ref: "refs/interlock/runs/" + r.ID + "/before", New: r.Tip})
+	if err != nil {
+		return fmt.Errorf("keep %.12s, which run %s begins with: %w", r.Tip, r.ID, err)
+	}
+	return nil
 }
 
 // inheritBuilt is inherit for what lane build has built.
