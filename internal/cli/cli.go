@@ -133,7 +133,7 @@ func (a *app) stateDir() (string, error) {
 		return a.path(a.state), nil
 	}
 	op, err := a.ownFile().Read()
-	if err != nil && !a.lenient {
+	if err != nil && !(a.lenient && errors.As(err, new(policy.Problems))) { // a file that is not safe, or not there, is no mistake in it
 		return "", configError(err)
 	}
 	dir, derr := a.stateDirOf(op)

@@ -87,12 +87,9 @@ func (a *app) warnOwn(err error, dir string) {
 	}
 	a.warned = true
 	var problems policy.Problems
-	what := err.Error()
-	if errors.As(err, &problems) {
-		what = mistakes(problems) + " in it"
-	}
+	errors.As(err, &problems)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	fmt.Fprintf(a.env.Stderr, "interlock: warning: your configuration %s cannot be worked with: %s; the state is taken to be in %s; look at it with: interlock config check\n",
-		text.Line(a.ownFile().Path), text.Line(what), text.Line(dir))
+	fmt.Fprintf(a.env.Stderr, "interlock: warning: your configuration %s cannot be worked with: %s in it; the state is taken to be in %s; look at it with: interlock config check\n",
+		text.Line(a.ownFile().Path), mistakes(problems), text.Line(dir))
 }
