@@ -12,7 +12,7 @@ ROWS      ?=
 ROUNDS    ?= 5
 SECONDS   ?= 1
 DIR       ?= /var/tmp
-.PHONY: help build tools check fmt vet house test cover race resume hostile crash races scale torture fuzz bench clean
+.PHONY: help build man tools check fmt vet house test cover race resume hostile crash races scale torture fuzz bench clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -21,6 +21,9 @@ help: ## list the targets
 
 build: ## build the static binary into ./bin
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+
+man: ## write the manual pages of all commands into ./bin/man
+	$(GO) run ./cmd/interlock man bin/man
 
 tools: ## install bubblewrap, strace and a C compiler where that can be done, else say what is missing
 	@./.ci/tools

@@ -49,6 +49,7 @@ var layers = map[string]layer{
 	"internal/wire":      {level: 0},
 	"internal/testdiff":  {level: 0},
 
+	"internal/input":     {level: 1, may: []string{"text"}},
 	"internal/store":     {level: 1, may: []string{"run"}},
 	"internal/forge":     {level: 1, may: []string{"run", "git", "failpoint"}},
 	"internal/agent":     {level: 1, may: []string{"run", "sandbox"}},
@@ -78,15 +79,22 @@ var layers = map[string]layer{
 
 	"internal/outgoing": {level: 3, may: []string{"run", "git", "git/patch", "scope", "secret", "text", "forge"}},
 
-	"internal/engine":    {level: 4, may: []string{"outgoing", "run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim"}},
+	"internal/engine":    {level: 4, may: []string{"outgoing", "run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim", "engine/eligibility"}},
 	"internal/retention": {level: 4, may: []string{"run", "git", "sandbox", "text", "filetree", "statedir", "store", "lease", "workspace", "claim", "failpoint", "golang.org/x/sys"}},
 
 	"internal/view":     {level: 5, may: []string{"run", "store", "forge", "claim", "text", "retention", "engine"}},
-	"internal/settings": {level: 5, may: []string{"git", "retention", "toolchain", "text", "detect", "forge", "policy"}},
+	"internal/settings": {level: 5, may: []string{"git", "retention", "toolchain", "text", "detect", "forge", "policy", "github.com/spf13/pflag"}},
 	"internal/doctor":   {level: 5, may: []string{"git", "sandbox", "text"}},
 
-	"internal/cli": {level: 6, may: []string{"run", "git", "secret", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "workspace", "retention", "engine", "view", "doctor", "failpoint/writes",
-		"store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra"}},
+	"internal/cli":                {level: 6, may: []string{"run", "git", "secret", "sandbox", "text", "store", "forge", "agent", "snapshot", "lease", "demo", "policy", "settings", "check", "claim", "workspace", "retention", "engine", "view", "doctor", "failpoint/writes", "store/sqlite", "forge/local", "agent/command", "github.com/spf13/cobra", "input", "problem", "sessionlog", "reason", "progress", "follow", "manual", "completion", "github.com/spf13/pflag"}},
+	"internal/engine/eligibility": {level: 4, may: []string{"run", "text", "store", "forge", "claim"}}, // a part of the engine
+	"internal/reason":             {level: 5, may: []string{"run", "text", "store", "forge", "lease", "claim", "engine/eligibility"}},
+	"internal/progress":           {level: 1, may: []string{"text", "golang.org/x/sys", "github.com/briandowns/spinner", "github.com/fatih/color"}},
+	"internal/problem":            {level: 3, may: []string{"run", "git", "store", "forge", "agent"}},
+	"internal/sessionlog":         {level: 5, may: []string{"text", "store", "check"}},
+	"internal/manual":             {level: 5, may: []string{"run", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	"internal/completion":         {level: 5, may: []string{"run", "forge", "policy", "progress", "text", "github.com/spf13/cobra"}},
+	"internal/follow":             {level: 5, may: []string{"run", "store", "claim"}},
 
 	"cmd/interlock":      {level: 7, may: []string{"cli"}},
 	"cmd/interlock-gate": {level: 7, may: []string{"wire"}},

@@ -170,7 +170,7 @@ func (req *Request) atBase(ctx context.Context, at, session string, b atBase, nu
 	if kept, ok := readBase(file); ok && kept.is(b) {
 		return kept, nil
 	}
-	req.Progress(fmt.Sprintf("%s: now at the base %.12s, to compare the tests; what it counts is kept for later", at, b.hash))
+	req.Progress(fmt.Sprintf("%s: now at the base %.12s, to compare the tests; nothing is compiled there yet, so it can take minutes, once for each base", at, b.hash))
 	there := *req
 	there.Head, there.Compare = run.Commit{Hash: b.hash, Tree: b.Tree}, nil
 	c, tests, err := there.inRoom(ctx, place{

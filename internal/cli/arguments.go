@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"interlock/internal/text"
 )
 
 // repoFlag adds --repo to a command.
 func repoFlag(c *cobra.Command, repo *string) {
-	c.Flags().StringVar(repo, "repo", ".", "the repository: any path in it")
+	c.Flags().StringVar(repo, "repo", ".", "the repository: any path in it, or its file:// URL")
 }
 
 // one wants exactly one argument.
@@ -39,4 +40,31 @@ func article(what string) string {
 		return "an " + what
 	}
 	return "a " + what
+}
+
+// meantFlag says which flag was probably meant, where an error is about one that is not known.
+func meantFlag(c *cobra.Command, err error) string {
+	typed, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !unknown {
+		return ""
+	}
+	var known []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	return meant(text.Nearest(typed, known...), "--")
+}
+
+// meantCommand says which command of a group was probably meant.
+func meantCommand(c *cobra.Command, typed string) string {
+	var known []string
+	for _, sub := range c.Commands() {
+		known = append(known, sub.Name())
+	}
+	return meant(text.Nearest(typed, known...), "")
+}
+
+func meant(word, before string) string {
+	if word == "" {
+		return ""
+	}
+	return "; did you mean " + before + word + "?"
 }

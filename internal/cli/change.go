@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,7 @@ func (a *app) changeCommand() *cobra.Command {
 		Use:     "change",
 		Short:   "read and accept proposed changes",
 		Example: "  interlock change show 1\n  interlock change accept 1",
-	}, a.changeList(), a.changeShow(), a.changeAccept(), a.changeClose())
+	}, a.changeList(), a.changeShow(), a.changeDiff(), a.changeAccept(), a.changeClose())
 }
 
 func (a *app) changeList() *cobra.Command {
@@ -34,7 +33,7 @@ func (a *app) changeList() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
 		if !slices.Contains([]string{"open", "merged", "closed", "all"}, state) {
-			return &usageError{"--state " + text.Quote(state) + ": known are open, merged, closed and all", "interlock change list --state all"}
+			return &usageError{"--state " + text.Quote(state) + ": " + text.Known(state, "open", "merged", "closed", "all"), "interlock change list --state all"}
 		}
 		f, err := a.restored(ctx, repo)
 		if err != nil {
@@ -71,11 +70,7 @@ func (a *app) changeShow() *cobra.Command {
 		Example: "  interlock change show 1\n  interlock change show 1 --json",
 		Args:    one("CHANGE", "interlock change show 1"),
 	}, func(ctx context.Context, args []string) error {
-		n, err := number("change", args[0])
-		if err != nil {
-			return err
-		}
-		f, err := a.restored(ctx, repo)
+		n, f, err := a.changeOf(ctx, repo, args[0])
 		if err != nil {
 			return err
 		}
@@ -91,14 +86,49 @@ func (a *app) changeShow() *cobra.Command {
 		if shown.Verdict, err = a.verdict(ctx, change.Marker); err != nil {
 			return err
 		}
-		if a.json {
-			return text.JSON(a.env.Stdout, shown)
-		}
-		_, err = io.WriteString(a.env.Stdout, shown.Text())
-		return err
+		return a.print(shown, shown.Text())
 	})
 	repoFlag(c, &repo)
 	a.jsonFlag(c, "print the change as one JSON object")
+	return c
+}
+
+// changeOf opens the forge of a repository, for a change of it.
+func (a *app) changeOf(ctx context.Context, repo, word string) (int64, *local.Forge, error) {
+	return a.numbered(ctx, repo, "change", word)
+}
+
+func (a *app) changeDiff() *cobra.Command {
+	var repo string
+	c := a.command(cobra.Command{
+		Use:   "diff CHANGE",
+		Short: "print what a change changes, and nothing else",
+		Long: `diff prints the difference between the base that a change was verified on and its branch, for
+reading: what could do something to a terminal is shown as escapes. To apply it use git, with the
+two commits that --json names.`,
+		Example: "  interlock change diff 1\n  interlock change diff 1 --json",
+		Args:    one("CHANGE", "interlock change diff 1"),
+	}, func(ctx context.Context, args []string) error {
+		n, f, err := a.changeOf(ctx, repo, args[0])
+		if err != nil {
+			return err
+		}
+		change, err := f.Change(ctx, n)
+		if err != nil {
+			return err
+		}
+		shown := view.Difference{Change: n, Base: change.BaseAt, Head: change.HeadAt}
+		if shown.Patch, shown.Truncated, err = patch(ctx, a.git.At(f.Location().CommonDir), change); err != nil {
+			return err
+		}
+		if shown.Patch == "" {
+			return &refusal{run.ExitRefused, fmt.Sprintf("change %d has no diff: its branch is gone, or changes nothing", n), nothingChanged,
+				fmt.Sprintf("interlock change show %d", n)}
+		}
+		return a.print(shown, shown.Text())
+	})
+	repoFlag(c, &repo)
+	a.jsonFlag(c, "print the two commits and the diff as one JSON object")
 	return c
 }
 
@@ -141,11 +171,7 @@ clean; otherwise accept refuses with the command to type. Typed again after a cr
 		Example: "  interlock change accept 1",
 		Args:    one("CHANGE", "interlock change accept 1"),
 	}, func(ctx context.Context, args []string) error {
-		n, err := number("change", args[0])
-		if err != nil {
-			return err
-		}
-		f, err := a.restored(ctx, repo)
+		n, f, err := a.changeOf(ctx, repo, args[0])
 		if err != nil {
 			return err
 		}
@@ -187,11 +213,7 @@ delete a change: a ref of one that is deleted by hand is taken for wiped, and pu
 		Example: "  interlock change close 1",
 		Args:    one("CHANGE", "interlock change close 1"),
 	}, func(ctx context.Context, args []string) error {
-		n, err := number("change", args[0])
-		if err != nil {
-			return err
-		}
-		f, err := a.restored(ctx, repo)
+		n, f, err := a.changeOf(ctx, repo, args[0])
 		if err != nil {
 			return err
 		}
@@ -206,11 +228,7 @@ delete a change: a ref of one that is deleted by hand is taken for wiped, and pu
 		if err := a.restore(ctx, f); err != nil {
 			return err
 		}
-		if a.json {
-			return text.JSON(a.env.Stdout, change)
-		}
-		_, err = fmt.Fprintf(a.env.Stdout, "change %d is closed, not merged\n", n)
-		return err
+		return a.print(change, fmt.Sprintf("change %d is closed, not merged\n", n))
 	})
 	repoFlag(c, &repo)
 	a.jsonFlag(c, "print the change as one JSON object")

@@ -137,11 +137,7 @@ that it still does is pushed. A claim that a process of this machine holds is no
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return text.JSON(a.env.Stdout, c)
-		}
-		_, err = fmt.Fprintf(a.env.Stdout, "the claim of issue %d is broken (generation %d); it can be worked again\n", n, c.Generation)
-		return err
+		return a.print(c, fmt.Sprintf("the claim of issue %d is broken (generation %d); it can be worked again\n", n, c.Generation))
 	})
 	repoFlag(c, &repo)
 	c.Flags().StringVar(&hash, "hash", "", "the claim's commit, as claim show prints it")

@@ -16,9 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"interlock/internal/git"
+	"interlock/internal/input"
 	"interlock/internal/policy"
+	"interlock/internal/progress"
 	"interlock/internal/retention"
 	"interlock/internal/text"
+	"interlock/internal/view"
 )
 
 // Env is everything that a command takes from outside.
@@ -38,7 +41,7 @@ var ErrInterrupted = errors.New("interrupted")
 // Main runs one command line (without the program's name) and returns its exit code, which is one
 // of run.ExitCodes. When ctx ends the command stops cleanly and everything is kept.
 func Main(ctx context.Context, env Env, args []string) int {
-	a := &app{env: env, args: args}
+	a := &app{env: env, args: input.Printable(env.Dir, args)}
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of this process
 	return a.finish(ctx, root.ExecuteContext(ctx))
@@ -60,10 +63,14 @@ type app struct {
 	state   string   // --state-dir as typed
 	config  string   // --config as typed
 	json    bool     // --json of the command
+	lenient bool     // the command only reads or stops: a mistake in the operator's file is said, and stops it not
+	warned  bool     // that was said
 	dry     bool     // understand the command line, do nothing
 	started bool     // the command line was understood; what fails now is not its fault
+	color   string   // --color as typed
 	exit    int      // the code of a command that did what it was asked, and has more to say than 0
 	git     *git.Git // found at the first need
+	show    *progress.Show
 
 	// keep wires what keeps workspaces, for the engine that was wired.
 	keep func() (*retention.Keeper, error)
@@ -73,6 +80,7 @@ type app struct {
 
 // finish prints an error, if there is one, and returns the exit code.
 func (a *app) finish(ctx context.Context, err error) int {
+	a.hush()
 	if err == nil {
 		return a.exit
 	}
@@ -84,7 +92,7 @@ func (a *app) finish(ctx context.Context, err error) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.json || slices.Contains(a.args, "--json") {
-		_ = text.JSON(a.env.Stdout, map[string]problem{"error": p})
+		_ = text.JSON(a.env.Stdout, map[string]told{"error": p})
 		return p.Exit
 	}
 	_, _ = io.WriteString(a.env.Stderr, p.text())
@@ -129,11 +137,22 @@ func (a *app) stateDir() (string, error) {
 		return a.path(a.state), nil
 	}
 	op, err := a.ownFile().Read()
-	if err != nil {
+	if err != nil && !(a.lenient && errors.As(err, new(policy.Problems))) { // a file that is not safe, or not there, is no mistake in it
 		return "", configError(err)
 	}
-	if set, ok := op.Values["state-dir"]; ok {
-		return policy.Expand(set.Value.(string), a.getenv("HOME")), nil
+	dir, derr := a.stateDirOf(op)
+	if err != nil && derr == nil {
+		a.warnOwn(err, dir)
+	}
+	return dir, derr
+}
+
+// stateDirOf is stateDir for the operator's file as far as it can be read; nil where it cannot.
+func (a *app) stateDirOf(op *policy.File) (string, error) {
+	if op != nil {
+		if set, ok := op.Values["state-dir"]; ok {
+			return policy.Expand(set.Value.(string), a.getenv("HOME")), nil
+		}
 	}
 	// The XDG rules say that a relative path there is to be ignored.
 	if x := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(x) {
@@ -153,22 +172,33 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "interlock",
 		Short:         "let coding agents work the issues of a repository, unattended and safely",
-		Long:          rootHelp(),
+		Long:          view.RootHelp(),
 		Example:       "  interlock demo\n  interlock issue new --repo . --title 'Sum is wrong for negative numbers'\n  interlock run --repo . --issue 1 --command ./agent.sh --checks 'go test ./...'",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.Version = view.Built().Version
+	root.SetVersionTemplate(view.Built().Text())
 	root.SetIn(a.env.Stdin)
 	root.SetOut(a.env.Stdout)
 	root.SetErr(a.env.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{what: err.Error(), next: c.CommandPath() + " --help"}
+		if i := slices.Index(a.args, c.Name()); c.HasParent() && c.HasSubCommands() && i >= 0 && i+1 < len(a.args) && !strings.HasPrefix(a.args[i+1], "-") {
+			return c.RunE(c, a.args[i+1:]) // a command of the group that there is not, with flags that the group has not
+		}
+		return &usageError{what: err.Error() + meantFlag(c, err), next: c.CommandPath() + " --help"}
 	})
 	root.PersistentFlags().StringVar(&a.state, "state-dir", "",
 		"where runs, leases and logs are kept (default $XDG_STATE_HOME/interlock or ~/.local/state/interlock)")
 	root.PersistentFlags().StringVar(&a.config, "config", "",
 		"your configuration (default $XDG_CONFIG_HOME/interlock/config.yaml or ~/.config/interlock/config.yaml)")
+	root.PersistentFlags().StringVar(&a.color, "color", string(progress.Auto), "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		a.lenient = slices.Contains(lenient, c.CommandPath())
+		return a.colourKnown()
+	}
 	root.AddCommand(a.commands()...)
+	a.offers().Attach(root)
 	return root
 }
 
@@ -193,7 +223,7 @@ func (a *app) group(c cobra.Command, below ...*cobra.Command) *cobra.Command {
 			return c.Help()
 		}
 		return &usageError{
-			what: "unknown command " + text.Quote(args[0]) + " for " + text.Quote(c.CommandPath()),
+			what: "unknown command " + text.Quote(args[0]) + " for " + text.Quote(c.CommandPath()) + meantCommand(c, args[0]),
 			next: c.CommandPath() + " --help",
 		}
 	}
@@ -204,4 +234,13 @@ func (a *app) group(c cobra.Command, below ...*cobra.Command) *cobra.Command {
 // jsonFlag adds --json to a command.
 func (a *app) jsonFlag(c *cobra.Command, what string) {
 	c.Flags().BoolVar(&a.json, "json", false, what)
+}
+
+// print prints what a command was asked for: v as JSON where that is wanted, else shown.
+func (a *app) print(v any, shown string) error {
+	if a.json {
+		return text.JSON(a.env.Stdout, v)
+	}
+	_, err := io.WriteString(a.env.Stdout, shown)
+	return err
 }

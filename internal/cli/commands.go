@@ -13,12 +13,16 @@ func (a *app) commands() []*cobra.Command {
 		a.changeCommand(),
 		a.runsCommand(),
 		a.showCommand(),
+		a.explainCommand(),
+		a.watchCommand(),
+		a.retryCommand(),
 		a.logsCommand(),
 		a.cancelCommand(),
 		a.stateCommand(),
 		a.workspaceCommand(),
 		a.claimCommand(),
 		a.doctorCommand(),
+		a.manCommand(),
 		a.versionCommand(),
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -40,19 +41,33 @@ comes from: a flag, a line of a file (BRANCH:FILE is the repository's, on that b
 	typed := settingFlags(c)
 	a.jsonFlag(c, "print one array of settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		values, err := typed.values()
+		given, err := values(typed)
 		if err != nil || a.dry {
 			return err
 		}
 		a.started = true
-		s, err := a.settle(c.Context(), repo, values)
+		s, err := a.settle(c.Context(), repo, given)
 		if err != nil {
 			return err
 		}
 		if a.json {
 			return text.List(a.env.Stdout, s.Shown())
 		}
-		return policy.WriteTable(a.env.Stdout, s.Shown())
+		if err := policy.WriteTable(a.env.Stdout, s.Shown()); err != nil {
+			return err
+		}
+		r, err := a.repository(c.Context(), repo)
+		if err != nil {
+			return err
+		}
+		if lacks := s.Missing(); lacks != nil {
+			fmt.Fprintf(a.env.Stderr, "interlock: a run cannot start yet: %s\n", text.Line(lacks.Error()))
+		}
+		said, err := r.Uncommitted(c.Context(), s.Text("base"))
+		if said != "" {
+			fmt.Fprintf(a.env.Stderr, "interlock: warning: %s\n", text.Line(said))
+		}
+		return err
 	}
 	return c
 }

@@ -67,6 +67,10 @@ func peopleScenarios() []scenario {
 			name: "accept early", group: "accept", agent: crashAgent, begin: killedAt("after effect propose"), command: accept,
 			codes: []int{0, 1}, check: (*project).accepted, first: true,
 		},
+		{
+			name: "again", group: "again", agent: "#!/bin/sh\nexit 3\n", begin: parkedOnce, command: words("retry", "1", "--later"), codes: []int{0},
+			check: (*project).askedOnce,
+		},
 		{name: "break", group: "break", agent: crashAgent, begin: deadElsewhere, command: breakClaim, codes: []int{0}, check: (*project).broken},
 		{
 			name: "restore", group: "restore", agent: crashAgent, begin: backedUp, command: restoreState, codes: []int{0},
@@ -116,6 +120,35 @@ func worked(p *project) *project {
 	p.t.Helper()
 	p.must(0, p.work()...)
 	return p
+}
+
+// parkedOnce is an issue whose only session brought nothing.
+func parkedOnce(p *project) *project {
+	p.t.Helper()
+	p.must(8, p.work("--attempts", "1")...)
+	return p
+}
+
+// askedOnce demands a parked run that is to go again, and was asked to once.
+func (p *project) askedOnce() {
+	p.t.Helper()
+	var shown struct {
+		Retry   string `json:"retry"`
+		Allowed int    `json:"allowed"`
+		History struct {
+			Events []struct{ Kind string } `json:"events"`
+		} `json:"history"`
+	}
+	p.json(&shown, "show", "1", "--repo", p.repo)
+	asked := 0
+	for _, e := range shown.History.Events {
+		if e.Kind == "retried" {
+			asked++
+		}
+	}
+	if rows := p.runs(); len(rows) != 1 || asked != 1 || shown.Retry == "" || shown.Allowed != 2 {
+		p.t.Errorf("asked %d times, %+v, runs %+v", asked, shown, rows)
+	}
 }
 
 func breakClaim(p *project) []string {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -30,11 +29,7 @@ Landlock, seccomp, cgroups and their limits. It exits 0 when unattended work is 
 		if !r.Fit {
 			a.exit = run.ExitUnfit
 		}
-		if a.json {
-			return text.JSON(a.env.Stdout, r)
-		}
-		_, err := io.WriteString(a.env.Stdout, r.Text())
-		return err
+		return a.print(r, r.Text())
 	})
 	a.jsonFlag(c, "print the report as one JSON object")
 	return c

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
-	"syscall"
 
 	"interlock/internal/agent"
 	"interlock/internal/claim"
@@ -14,6 +12,7 @@ import (
 	"interlock/internal/forge"
 	"interlock/internal/forge/local"
 	"interlock/internal/git"
+	"interlock/internal/problem"
 	"interlock/internal/retention"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
@@ -21,9 +20,9 @@ import (
 	"interlock/internal/text"
 )
 
-// problem is an error as a person or a script reads it: what happened to what, what is safe, and
+// told is an error as a person or a script reads it: what happened to what, what is safe, and
 // the command to type next.
-type problem struct {
+type told struct {
 	Exit int    `json:"exit"`
 	What string `json:"what"`
 	Safe string `json:"safe"`
@@ -32,7 +31,7 @@ type problem struct {
 }
 
 // text is the form for people.
-func (p problem) text() string {
+func (p told) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "interlock: %s\n", strings.TrimRight(text.Clean(p.What), "\n"))
 	if p.Safe != "" {
@@ -63,12 +62,12 @@ type refusal struct {
 func (e *refusal) Error() string { return e.What }
 
 const (
-	nothingChanged = "nothing was changed"
-	workKept       = "what was saved and committed is kept"
+	nothingChanged = problem.NothingChanged
+	workKept       = problem.WorkKept
 )
 
 // explain maps an error to its exit code and its words. It is the only place that does.
-func explain(ctx context.Context, err error, args []string) problem {
+func explain(ctx context.Context, err error, args []string) told {
 	var usage *usageError
 	var own *refusal
 	var stop *engine.Refusal
@@ -81,13 +80,13 @@ func explain(ctx context.Context, err error, args []string) problem {
 	var still *agent.NotExecutableError
 	switch {
 	case errors.As(err, &usage):
-		return problem{run.ExitUsage, usage.what, nothingChanged, usage.next, ""}
+		return told{run.ExitUsage, usage.what, nothingChanged, usage.next, ""}
 	case errors.As(err, &own):
-		return problem{own.Exit, own.What, own.Safe, own.Next, ""}
+		return told{own.Exit, own.What, own.Safe, own.Next, ""}
 	case errors.As(err, &stop):
 		return ofEngine(stop, args)
 	case interrupted(ctx, err):
-		return problem{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + text.QuoteAll(args), ""}
+		return told{run.ExitInterrupted, "stopped because you asked for it", workKept, "interlock " + text.QuoteAll(args), ""}
 	case errors.As(err, &accept):
 		return ofAccept(accept)
 	case errors.As(err, &broken):
@@ -95,16 +94,20 @@ func explain(ctx context.Context, err error, args []string) problem {
 	case errors.As(err, &stays):
 		return ofEngine(&engine.Refusal{Exit: stays.Exit, What: stays.What, Safe: stays.Safe, Next: stays.Next, Then: stays.Then}, args)
 	case errors.As(err, &unfit):
-		return problem{run.ExitUnfit, unfit.Reason, nothingChanged, "interlock doctor", unfit.Remedy}
+		return told{run.ExitUnfit, unfit.Reason, nothingChanged, "interlock doctor", unfit.Remedy}
 	case errors.As(err, &missing):
-		return problem{run.ExitRefused, fmt.Sprintf("there is no %s %d", missing.What, missing.Number), nothingChanged,
+		return told{run.ExitRefused, fmt.Sprintf("there is no %s %d", missing.What, missing.Number), nothingChanged,
 			"interlock " + missing.What + " list", ""}
 	case errors.As(err, &nowhere):
-		return problem{run.ExitUsage, nowhere.Error(), nothingChanged, elsewhere(args), ""}
+		return told{run.ExitUsage, nowhere.Error(), nothingChanged, elsewhere(args), ""}
 	case errors.As(err, &still):
-		return problem{run.ExitUsage, still.Error(), nothingChanged, "chmod +x " + text.Quote(still.Path), ""}
+		return told{run.ExitUsage, still.Error(), nothingChanged, "chmod +x " + text.Quote(still.Path), ""}
 	}
-	return explainKind(err, args)
+	exit, safe, next := problem.Kind(err)
+	if next == "" {
+		next = "interlock " + text.QuoteAll(args)
+	}
+	return told{exit, err.Error(), safe, next, ""}
 }
 
 // elsewhere is a command line that was typed outside of any repository, for one that is in a
@@ -130,26 +133,26 @@ func elsewhere(args []string) string {
 }
 
 // ofAccept is a change that the forge does not merge.
-func ofAccept(e *local.AcceptError) problem {
+func ofAccept(e *local.AcceptError) told {
 	next := e.Command
 	if next == "" {
 		next = fmt.Sprintf("interlock change show %d", e.Change)
 	}
-	return problem{run.ExitRefused, fmt.Sprintf("change %d is not accepted: %s", e.Change, e.Why), nothingChanged, next, ""}
+	return told{run.ExitRefused, fmt.Sprintf("change %d is not accepted: %s", e.Change, e.Why), nothingChanged, next, ""}
 }
 
 // ofClaim is a claim that is not broken.
-func ofClaim(e *claim.RefusedError) problem {
+func ofClaim(e *claim.RefusedError) told {
 	exit := run.ExitRefused
 	if e.Held {
 		exit = run.ExitHeld
 	}
-	return problem{exit, e.What, nothingChanged, e.Next, ""}
+	return told{exit, e.What, nothingChanged, e.Next, ""}
 }
 
 // ofEngine is a refusal of the engine, which has words of its own.
-func ofEngine(r *engine.Refusal, args []string) problem {
-	p := problem{r.Exit, r.What, r.Safe, r.Next, r.Then}
+func ofEngine(r *engine.Refusal, args []string) told {
+	p := told{r.Exit, r.What, r.Safe, r.Next, r.Then}
 	if p.Next == "" {
 		p.Next = "interlock " + text.QuoteAll(args)
 	}
@@ -169,69 +172,4 @@ func interrupted(ctx context.Context, err error) bool {
 		}
 	}
 	return errors.Is(context.Cause(ctx), ErrInterrupted)
-}
-
-// kind is one row of the mapping of errors that say no more than which sort they are of.
-type kind struct {
-	is   error
-	exit int
-	safe string
-	next string // "" means the same command again
-}
-
-// kinds is looked through from the top; the first that fits is taken.
-var kinds = []kind{
-	{store.ErrFenced, run.ExitLost, "nothing was written after the loss; " + workKept, ""},
-	{forge.ErrLost, run.ExitLost, "nothing was written after the loss; " + workKept, ""},
-	{store.ErrDuplicate, run.ExitHeld, nothingChanged, "interlock runs"},
-	{store.ErrStale, run.ExitBusy, "nothing was written", ""},
-	{store.ErrUnfit, run.ExitUnfit, nothingChanged, "interlock doctor"},
-	{store.ErrNewer, run.ExitUsage, nothingChanged, "interlock version"},
-	{store.ErrDamaged, run.ExitUnfit, "the files were left as they are; branches and issues are in their repositories", "interlock doctor"},
-	{store.ErrFull, run.ExitUnfit, "what was saved before is whole; nothing half-written counts", "df -h"},
-	{store.ErrBusy, run.ExitBusy, "nothing was written", ""},
-	{store.ErrNotFound, run.ExitRefused, nothingChanged, "interlock runs"},
-	{git.ErrUnfit, run.ExitUnfit, nothingChanged, "interlock doctor"},
-	{git.ErrNotRepository, run.ExitUsage, nothingChanged, "interlock --help"},
-	{git.ErrUnknown, run.ExitUnknown, "it is looked for in the world before anything is done again", ""},
-	{git.ErrStaleRef, run.ExitBusy, "nothing was moved", ""},
-	{git.ErrRefused, run.ExitRefused, "nothing was moved; " + workKept, "interlock doctor"},
-	{forge.ErrUnknown, run.ExitUnknown, "it is looked for in the world before anything is done again", ""},
-	{forge.ErrEmpty, run.ExitRefused, nothingChanged, "git commit --allow-empty -m 'First commit'"},
-	{forge.ErrDetached, run.ExitUsage, nothingChanged, "git switch BRANCH"},
-	{forge.ErrClosed, run.ExitRefused, nothingChanged, "interlock issue list"},
-	{forge.ErrDenied, run.ExitRefused, nothingChanged, "interlock doctor"},
-	{forge.ErrInvalid, run.ExitUsage, nothingChanged, "interlock --help"},
-	{forge.ErrExists, run.ExitRefused, nothingChanged, "interlock change list"},
-	{forge.ErrNotFound, run.ExitRefused, nothingChanged, "interlock issue list"},
-	{agent.ErrMissing, run.ExitUsage, nothingChanged, "interlock run --help"},
-	{syscall.ENOSPC, run.ExitUnfit, "what was saved before is whole; nothing half-written counts", "df -h"},
-	{syscall.EDQUOT, run.ExitUnfit, "what was saved before is whole; nothing half-written counts", "quota"},
-	{syscall.EROFS, run.ExitUnfit, nothingChanged, "interlock --state-dir DIR doctor"},
-	{fs.ErrPermission, run.ExitUnfit, nothingChanged, "interlock doctor"},
-	{fs.ErrNotExist, run.ExitUsage, nothingChanged, "interlock --help"},
-	{context.DeadlineExceeded, run.ExitBusy, workKept, ""},
-}
-
-// explainKind maps the errors that come without words of their own.
-func explainKind(err error, args []string) problem {
-	again := "interlock " + text.QuoteAll(args)
-	var storeHeld *store.HeldError
-	var forgeHeld *forge.HeldError
-	if errors.As(err, &storeHeld) || errors.As(err, &forgeHeld) {
-		return problem{run.ExitHeld, err.Error(), nothingChanged, "interlock runs", ""}
-	}
-	if strings.Contains(err.Error(), "No space left on device") { // as git says it
-		return problem{run.ExitUnfit, err.Error(), "what was saved before is whole; nothing half-written counts", "df -h", ""}
-	}
-	for _, k := range kinds {
-		if errors.Is(err, k.is) {
-			next := k.next
-			if next == "" {
-				next = again
-			}
-			return problem{k.exit, err.Error(), k.safe, next, ""}
-		}
-	}
-	return problem{run.ExitRefused, err.Error(), workKept, "interlock doctor", ""}
 }

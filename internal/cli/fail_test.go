@@ -15,6 +15,7 @@ import (
 	"interlock/internal/forge"
 	"interlock/internal/forge/local"
 	"interlock/internal/git"
+	"interlock/internal/problem"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/store"
@@ -61,9 +62,7 @@ func TestExplain(t *testing.T) {
 func TestEveryExitCodeIsReached(t *testing.T) {
 	t.Parallel()
 	used := []int{run.ExitDone, run.ExitWaits, run.ExitFailed, run.ExitInterrupted} // of resting runs and the engine's refusals
-	for _, k := range kinds {
-		used = append(used, k.exit)
-	}
+	used = append(used, problem.Exits()...)
 	for _, c := range run.ExitCodes {
 		if !slices.Contains(used, c.Code) {
 			t.Errorf("no error is mapped to %d, %s", c.Code, c.Meaning)
@@ -94,7 +93,7 @@ func TestInterruptedByCause(t *testing.T) {
 // TestProblemIsSafeToPrint: what others wrote does nothing to a terminal.
 func TestProblemIsSafeToPrint(t *testing.T) {
 	t.Parallel()
-	p := problem{1, "issue \x1b[31m\u202e", "kept\x1b", "git -C '\x07' status\nrm", "go on\x1b"}
+	p := told{1, "issue \x1b[31m\u202e", "kept\x1b", "git -C '\x07' status\nrm", "go on\x1b"}
 	got := p.text()
 	if strings.ContainsAny(got, "\x1b\u202e\x07") || strings.Count(got, "\n") != 4 {
 		t.Errorf("%q", got)

@@ -2,14 +2,19 @@ package cli
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"interlock/internal/manual"
 	"interlock/internal/run"
+	"interlock/internal/view"
 )
 
 func tree() *cobra.Command {
@@ -48,7 +53,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 
 func TestHelpShowsTheTables(t *testing.T) {
 	t.Parallel()
-	help := rootHelp()
+	help := view.RootHelp()
 	for _, c := range run.ExitCodes {
 		if !strings.Contains(help, c.Meaning) {
 			t.Errorf("--help does not show %d, %s", c.Code, c.Meaning)
@@ -76,4 +81,39 @@ func TestEveryFlagIsDescribed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestManualPages: each command has a page, and each of its flags and examples is on it.
+func TestManualPages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	names, err := manual.Write(dir, tree())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	walk(tree(), func(c *cobra.Command) {
+		name := manual.Name(c) + ".1"
+		if !slices.Contains(names, name) {
+			t.Errorf("%s has no page", c.CommandPath())
+			return
+		}
+		found++
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := strings.NewReplacer(`\-`, "-", `\e`, `\`, `\&`, "").Replace(string(data))
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(page, "--"+f.Name) {
+				t.Errorf("%s does not have --%s", name, f.Name)
+			}
+		})
+		if !strings.Contains(page, c.Example) || !strings.Contains(page, c.Short) {
+			t.Errorf("%s lacks its examples, or what it is for", name)
+		}
+	})
+	if found != len(names) || found < 35 {
+		t.Errorf("%d commands, %d pages", found, len(names))
+	}
 }

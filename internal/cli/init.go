@@ -10,7 +10,6 @@ import (
 
 	"interlock/internal/run"
 	"interlock/internal/settings"
-	"interlock/internal/text"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -48,11 +47,7 @@ there is left alone, unless --force is given.`,
 		for i := range p.Next {
 			p.Next[i] = carry(p.Next[i], a.args)
 		}
-		if a.json {
-			return text.JSON(a.env.Stdout, p)
-		}
-		_, err = io.WriteString(a.env.Stdout, p.Summary())
-		return err
+		return a.print(p, p.Summary())
 	})
 	repoFlag(c, &repo)
 	c.Flags().BoolVar(&operator, "operator", false, "write your own configuration instead of the repository's")

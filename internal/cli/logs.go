@@ -3,17 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"interlock/internal/check"
 	"interlock/internal/run"
-	"interlock/internal/store"
+	"interlock/internal/sessionlog"
+	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
 )
 
@@ -33,72 +29,25 @@ is shown as go test -v prints it. --raw prints the bytes that were kept, JSON an
 		if raw && a.env.Terminal {
 			return &usageError{"--raw is not for terminals: the log could do something to yours", "interlock logs " + text.Quote(args[0])}
 		}
-		s, err := a.openStore(ctx)
-		if err != nil {
+		return a.withRun(ctx, repo, args[0], func(s *sqlite.Store, r run.Run) error {
+			h, err := s.History(ctx, r.ID)
+			if err != nil {
+				return err
+			}
+			session, what, ok := sessionlog.Pick(h.Sessions, checks, attempt)
+			if !ok {
+				return &refusal{run.ExitRefused, "run " + r.ID + " has no " + what, nothingChanged, "interlock show " + text.Quote(r.ID)}
+			}
+			err = sessionlog.Copy(a.env.Stdout, session, raw)
+			if errors.Is(err, fs.ErrNotExist) {
+				return &refusal{run.ExitRefused, "the log " + session.Log + " is not there (any more)", nothingChanged, "interlock runs"}
+			}
 			return err
-		}
-		defer s.Close()
-		r, err := a.findRun(ctx, s, repo, args[0])
-		if err != nil {
-			return err
-		}
-		h, err := s.History(ctx, r.ID)
-		if err != nil {
-			return err
-		}
-		session, err := pickSession(r, h.Sessions, checks, attempt)
-		if err != nil {
-			return err
-		}
-		return a.copyLog(session, raw)
+		})
 	})
 	repoFlag(c, &repo)
 	c.Flags().BoolVar(&checks, "check", false, "what the checks printed, instead of the agent")
 	c.Flags().IntVar(&attempt, "attempt", 0, "the session of this attempt (default the newest)")
 	c.Flags().BoolVar(&raw, "raw", false, "print the bytes as they are (not to a terminal)")
 	return c
-}
-
-// pickSession returns the newest session that was asked for.
-func pickSession(r run.Run, all []store.Session, checks bool, attempt int) (store.Session, error) {
-	kind := "agent"
-	if checks {
-		kind = "check"
-	}
-	for _, s := range slices.Backward(all) {
-		if s.Kind == kind && (attempt == 0 || s.Attempt == attempt) {
-			return s, nil
-		}
-	}
-	what := fmt.Sprintf("run %s has no %s session", r.ID, kind)
-	if attempt != 0 {
-		what += fmt.Sprintf(" in attempt %d", attempt)
-	}
-	return store.Session{}, &refusal{run.ExitRefused, what, nothingChanged, "interlock show " + text.Quote(r.ID)}
-}
-
-func (a *app) copyLog(s store.Session, raw bool) error {
-	name := s.Log
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &refusal{run.ExitRefused, "the log " + name + " is not there (any more)", nothingChanged, "interlock runs"}
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if raw {
-		_, err = io.Copy(a.env.Stdout, f)
-		return err
-	}
-	w := &text.Writer{To: a.env.Stdout}
-	if s.Kind == "check" {
-		r := &check.Readable{To: w}
-		_, err = io.Copy(r, f)
-		return errors.Join(err, r.Close(), w.Close())
-	}
-	if _, err := io.Copy(w, f); err != nil {
-		return err
-	}
-	return w.Close()
 }

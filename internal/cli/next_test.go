@@ -61,9 +61,12 @@ func said(e ast.Expr) (line string, ok bool) {
 	return "", false
 }
 
+// nextDirs are the packages that say what is to be typed next.
+var nextDirs = []string{".", "../engine", "../engine/eligibility", "../claim", "../run", "../view", "../reason", "../problem", "../forge/local"}
+
 // nexts are the expressions in a file that say what is to be typed next.
 func nexts(f *ast.File) (all []ast.Expr) {
-	at := map[string]int{"usageError": 1, "refusal": 3, "problem": 3, "kind": 3}
+	at := map[string]int{"usageError": 1, "refusal": 3, "told": 3, "kind": 3}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.KeyValueExpr:
@@ -106,7 +109,7 @@ func nexts(f *ast.File) (all []ast.Expr) {
 func TestNextIsACommand(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for _, dir := range []string{".", "../engine", "../claim", "../run", "../view", "../forge/local"} {
+	for _, dir := range nextDirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -140,4 +143,30 @@ func TestNextIsACommand(t *testing.T) {
 			t.Errorf("%q is taken for a command line", bad)
 		}
 	}
+}
+
+// NextTemplates are all command lines that are to be typed next, with an X for what is not written
+// down in them.
+func NextTemplates() (all []string) {
+	for _, dir := range nextDirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			panic(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				panic(err)
+			}
+			for _, e := range nexts(f) {
+				if line, ok := said(e); ok && !slices.Contains(all, line) {
+					all = append(all, line)
+				}
+			}
+		}
+	}
+	return all
 }

@@ -24,7 +24,7 @@ func TestProgress(t *testing.T) {
 	}
 	a.json = true
 	say(notice)
-	want := `{"event":{"at":"2026-01-02T03:04:17.3Z","elapsed":12.3,"run":"1-a","issue":1,"attempt":2,"kind":"verifying","text":"go test ./...\u001b"}}` + "\n"
+	want := `{"event":{"at":"2026-01-02T03:04:17.3Z","elapsed_seconds":12.3,"run":"1-a","issue":1,"attempt":2,"kind":"verifying","text":"go test ./...\u001b"}}` + "\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}

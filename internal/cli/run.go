@@ -10,7 +10,9 @@ import (
 
 	"interlock/internal/engine"
 	"interlock/internal/git"
+	"interlock/internal/input"
 	"interlock/internal/policy"
+	"interlock/internal/text"
 )
 
 // which says which issue is to be worked.
@@ -40,11 +42,11 @@ func (w which) example() string {
 func (w which) lacks(err error) error { return &usageError{err.Error(), w.example()} }
 
 func (a *app) runCommand() *cobra.Command {
-	var repo string
+	var repo, task, taskFile string
 	var issue int64
 	var next bool
 	c := a.command(cobra.Command{
-		Use:   "run [ISSUE | --next]",
+		Use:   "run [ISSUE | --next | --text TEXT]",
 		Short: "work one issue from claim to change",
 		Long: `run claims an issue, lets an agent work it in a private workspace, checks the exact commit that
 the agent delivers, pushes it to a branch of its own and opens one change for review.
@@ -57,6 +59,9 @@ What is not given by a flag comes from the configuration: your own, then the rep
 base branch ("interlock init" writes one, "interlock config show" says what holds and why). Where
 it names agent and checks, "interlock run" alone works the next issue.
 
+With --text, or --text-file with - for stdin, the issue is filed first: the first line is its title.
+An open issue with the very same text is taken instead, so the same command can be typed again.
+
 A run that was killed or stopped goes on where it was when the same command is typed again, with
 the settings that it was started with: only flags change them.`,
 		Example: "  interlock run 1\n  interlock run --next\n  " + runExample + "\n" +
@@ -67,6 +72,8 @@ the settings that it was started with: only flags change them.`,
 	repoFlag(c, &repo)
 	c.Flags().Int64Var(&issue, "issue", 0, "the issue to work")
 	c.Flags().BoolVar(&next, "next", false, "work the open issue with the lowest number that may be worked")
+	c.Flags().StringVar(&task, "text", "", "file an issue with this text, and work it")
+	c.Flags().StringVar(&taskFile, "text-file", "", "read that text from a file, - for stdin")
 	typed := settingFlags(c)
 	a.jsonFlag(c, "print one JSON object per event, and the result last")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -74,17 +81,57 @@ the settings that it was started with: only flags change them.`,
 		if err != nil {
 			return err
 		}
-		values, err := typed.values()
+		given, err := values(typed)
 		if err != nil {
-			return bad("%w", err)
+			return err
 		}
 		if a.dry {
 			return nil
 		}
 		a.started = true
-		return a.run(c.Context(), repo, w, values)
+		if task+taskFile != "" {
+			if w != (which{}) {
+				return bad("--text takes the place of an issue's number, and of --next")
+			}
+			if w, err = a.fileTask(c.Context(), repo, task, taskFile, given); err != nil {
+				return err
+			}
+		}
+		return a.run(c.Context(), repo, w, given)
 	}
 	return c
+}
+
+// fileTask files an issue with a text, unless it is there already. What could not be worked then is
+// not filed.
+func (a *app) fileTask(ctx context.Context, repo, task, file string, typed policy.Values) (which, error) {
+	title, body, err := input.Issue("", input.Source{}, a.text("text", task, file))
+	if err != nil {
+		return which{}, bad("%w", err)
+	}
+	s, err := a.settle(ctx, repo, typed)
+	if err != nil {
+		return which{}, err
+	}
+	if err := s.Missing(); err != nil {
+		return which{}, &usageError{err.Error(), "interlock run --text " + text.Quote(title) + " " + runFlags}
+	}
+	f, err := a.restored(ctx, repo)
+	if err != nil {
+		return which{}, err
+	}
+	is, made, err := f.IssueOnce(ctx, title, body, nil, a.author())
+	if err == nil {
+		err = a.restore(ctx, f)
+	}
+	if err == nil {
+		kind := "filed"
+		if !made {
+			kind = "found"
+		}
+		a.progress()(engine.Notice{At: a.env.Now(), Issue: is.Number, Kind: kind, Text: text.Quote(is.Title)})
+	}
+	return which{issue: is.Number}, err
 }
 
 // run settles what holds and works.

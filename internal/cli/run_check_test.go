@@ -31,7 +31,7 @@ func asked(t *testing.T, args ...string) (engine.Request, error) {
 	if err != nil {
 		return engine.Request{}, err
 	}
-	values, err := typed.values()
+	values, err := values(typed)
 	if err != nil {
 		return engine.Request{}, err
 	}

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"interlock/internal/claim"
-	"interlock/internal/lease"
+	"interlock/internal/reason"
 	"interlock/internal/run"
 	"interlock/internal/store"
+	"interlock/internal/store/sqlite"
 	"interlock/internal/text"
 	"interlock/internal/view"
 )
@@ -53,7 +52,7 @@ func (a *app) runsCommand() *cobra.Command {
 		rows := make([]view.Listed, len(found))
 		for i, r := range found {
 			rows[i].Run = r
-			if rows[i].Stopped, err = stopped(ctx, s, r); err != nil {
+			if rows[i].Stopped, err = reason.Stopped(ctx, s, r); err != nil {
 				return err
 			}
 		}
@@ -73,21 +72,18 @@ func (a *app) runsCommand() *cobra.Command {
 	return c
 }
 
-// stopped says why nobody drives a run that is still to be driven: the process that holds it is
-// proved gone. It is "" when it is driven, when it rests, and when nothing is proved from here.
-func stopped(ctx context.Context, s store.Store, r run.Run) (string, error) {
-	if !r.State.Live() {
-		return "", nil
+// withRun opens the store and finds the run that is meant.
+func (a *app) withRun(ctx context.Context, repo, word string, do func(*sqlite.Store, run.Run) error) error {
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return err
 	}
-	l, held, err := s.Controls().Lease(ctx, store.Key(r.Repo, r.Issue))
-	if err != nil || !held {
-		return "", err
+	defer s.Close()
+	r, err := a.findRun(ctx, s, repo, word)
+	if err != nil {
+		return err
 	}
-	self, err := lease.Self(ctx, s)
-	if err != nil || !claim.Gone(self, l.Holder) {
-		return "", err
-	}
-	return fmt.Sprintf("process %d is gone", l.Holder.PID), nil
+	return do(s, r)
 }
 
 // findRun returns the run that is meant by its id, or by an issue's number: then the newest run
@@ -124,33 +120,24 @@ func (a *app) showCommand() *cobra.Command {
 		Example: "  interlock show 1\n  interlock show 1 --repo ../other --json",
 		Args:    one("run or issue", "interlock show 1"),
 	}, func(ctx context.Context, args []string) error {
-		s, err := a.openStore(ctx)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		r, err := a.findRun(ctx, s, repo, args[0])
-		if err != nil {
-			return err
-		}
-		h, err := s.History(ctx, r.ID)
-		if err != nil {
-			return err
-		}
-		shown := view.Recorded{Run: r, History: h}
-		if shown.Stopped, err = stopped(ctx, s, r); err != nil {
-			return err
-		}
-		if shown.Stopped != "" {
-			shown.Next = carry(fmt.Sprintf("interlock run --repo %s --issue %d", text.Quote(r.RepoPath), r.Issue), a.args)
-		}
-		if a.json {
-			return text.JSON(a.env.Stdout, shown)
-		}
-		_, err = io.WriteString(a.env.Stdout, shown.Text())
-		return err
+		return a.withRun(ctx, repo, args[0], func(s *sqlite.Store, r run.Run) error { return a.showRun(ctx, s, r) })
 	})
 	repoFlag(c, &repo)
 	a.jsonFlag(c, "print the run and its history as one JSON object")
 	return c
+}
+
+func (a *app) showRun(ctx context.Context, s store.Store, r run.Run) error {
+	h, err := s.History(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	shown := view.Recorded{Run: r, History: h}
+	if shown.Stopped, err = reason.Stopped(ctx, s, r); err != nil {
+		return err
+	}
+	if shown.Stopped != "" {
+		shown.Next = carry(fmt.Sprintf("interlock run --repo %s --issue %d", text.Quote(r.RepoPath), r.Issue), a.args)
+	}
+	return a.print(shown, shown.Text())
 }

@@ -9,77 +9,19 @@ import (
 
 	"interlock/internal/policy"
 	"interlock/internal/settings"
+	"interlock/internal/text"
 )
 
-// typedFlag is one setting as a flag. It takes what is typed as it is; values are judged together,
-// in words that never repeat a secret.
-type typedFlag struct {
-	key   *policy.Key
-	typed []string
-}
-
-// String implements the flag's Value: the default.
-func (f *typedFlag) String() string {
-	if f.key == nil {
-		return ""
-	}
-	return f.key.Default
-}
-
-// Set implements the flag's Value.
-func (f *typedFlag) Set(s string) error {
-	f.typed = append(f.typed, s)
-	return nil
-}
-
-// Type implements the flag's Value: what help calls it.
-func (f *typedFlag) Type() string {
-	switch f.key.Kind {
-	case policy.Count:
-		return "int"
-	case policy.Span:
-		return "duration"
-	case policy.Switch:
-		return "bool"
-	case policy.Lines, policy.Names, policy.Paths, policy.Secrets:
-		return "stringArray"
-	}
-	return "string"
-}
-
-type typedFlags []*typedFlag
-
 // settingFlags gives a command a flag for each setting.
-func settingFlags(c *cobra.Command) typedFlags {
-	var all typedFlags
-	for _, k := range policy.Keys() {
-		if k.Flag == "" {
-			continue
-		}
-		f := &typedFlag{key: k}
-		pf := c.Flags().VarPF(f, k.Flag, "", k.Help())
-		if k.Kind == policy.Switch {
-			pf.NoOptDefVal = "true"
-		}
-		all = append(all, f)
-	}
-	return all
-}
+func settingFlags(c *cobra.Command) settings.Flags { return settings.AddFlags(c.Flags()) }
 
 // values judges what was typed.
-func (all typedFlags) values() (policy.Values, error) {
-	values := policy.Values{}
-	for _, f := range all {
-		if f.typed == nil {
-			continue
-		}
-		found, err := f.key.ReadTyped(f.typed)
-		if err != nil {
-			return nil, bad("%w", err)
-		}
-		values[f.key.Name] = found
+func values(f settings.Flags) (policy.Values, error) {
+	v, err := f.Values()
+	if err != nil {
+		return nil, bad("%w", err)
 	}
-	return values, nil
+	return v, nil
 }
 
 // ownFile is where the operator's configuration is.
@@ -128,4 +70,26 @@ func (a *app) settle(ctx context.Context, repo string, typed policy.Values) (*po
 		return nil, configError(err)
 	}
 	return s, nil
+}
+
+// lenient are the commands that only read or stop. They go on without the part of the operator's
+// configuration that cannot be read: nothing is started by it.
+var lenient = []string{
+	"interlock runs", "interlock show", "interlock explain", "interlock watch", "interlock logs", "interlock cancel",
+	"interlock issue list", "interlock issue show", "interlock change list", "interlock change show", "interlock change diff",
+	"interlock claim show", "interlock state check",
+}
+
+// warnOwn says once that the operator's configuration has mistakes, and where the state is taken to be.
+func (a *app) warnOwn(err error, dir string) {
+	if a.warned || a.json {
+		return
+	}
+	a.warned = true
+	var problems policy.Problems
+	errors.As(err, &problems)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fmt.Fprintf(a.env.Stderr, "interlock: warning: your configuration %s cannot be worked with: %s in it; the state is taken to be in %s; look at it with: interlock config check\n",
+		text.Line(a.ownFile().Path), mistakes(problems), text.Line(dir))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -62,11 +61,7 @@ copy was put in its place, from which number on fences are handed out, and which
 		if err != nil {
 			return restorable(err)
 		}
-		if a.json {
-			return text.JSON(a.env.Stdout, r)
-		}
-		_, err = io.WriteString(a.env.Stdout, view.State(r))
-		return err
+		return a.print(r, view.State(r))
 	})
 	a.jsonFlag(c, "print the report as one JSON object")
 	return c
@@ -111,11 +106,7 @@ there already is not touched.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return text.JSON(a.env.Stdout, map[string]any{"file": file, "bytes": info.Size()})
-		}
-		_, err = fmt.Fprintf(a.env.Stdout, "%s: %d bytes, read back whole\n", text.Line(file), info.Size())
-		return err
+		return a.print(map[string]any{"file": file, "bytes": info.Size()}, fmt.Sprintf("%s: %d bytes, read back whole\n", text.Line(file), info.Size()))
 	})
 	a.jsonFlag(c, "print the file and its size as one JSON object")
 	return c
@@ -150,11 +141,7 @@ copy was made is looked for before it is done again.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return text.JSON(a.env.Stdout, done)
-		}
-		_, err = io.WriteString(a.env.Stdout, view.Restored(done))
-		return err
+		return a.print(done, view.Restored(done))
 	})
 	a.jsonFlag(c, "print what was done as one JSON object")
 	return c

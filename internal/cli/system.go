@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"interlock/internal/progress"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/secret"
@@ -78,7 +79,11 @@ func stopWhenAsked(cancel context.CancelCauseFunc) {
 	go func() { // lives as long as the process
 		<-asked
 		first := time.Now()
-		fmt.Fprintln(os.Stderr, "interlock: stopping, everything is kept; once more stops at once")
+		clear := ""
+		if progress.Terminal(os.Stderr) != nil && os.Getenv("TERM") != "dumb" {
+			clear = "\r\x1b[K" // the live line
+		}
+		fmt.Fprintln(os.Stderr, clear+"interlock: stopping, everything is kept; once more stops at once")
 		cancel(ErrInterrupted)
 		for range asked {
 			if time.Since(first) < together {

@@ -14,6 +14,7 @@ import (
 	"interlock/internal/failpoint/writes"
 	"interlock/internal/forge/local"
 	"interlock/internal/git"
+	"interlock/internal/input"
 	"interlock/internal/lease"
 	"interlock/internal/retention"
 	"interlock/internal/sandbox"
@@ -41,7 +42,11 @@ func (a *app) locate(ctx context.Context, repo string) (git.Location, error) {
 	if err != nil {
 		return git.Location{}, err
 	}
-	return g.Locate(ctx, a.path(repo))
+	path, err := a.place(repo)
+	if err != nil {
+		return git.Location{}, err
+	}
+	return g.Locate(ctx, path)
 }
 
 // forge opens the forge of a repository: at present the one that is embedded in it.
@@ -50,7 +55,20 @@ func (a *app) forge(ctx context.Context, repo string) (*local.Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return local.Open(ctx, g, a.path(repo))
+	path, err := a.place(repo)
+	if err != nil {
+		return nil, err
+	}
+	return local.Open(ctx, g, path)
+}
+
+// place returns the path of a repository that was named by a path or a file URL.
+func (a *app) place(repo string) (string, error) {
+	path, err := input.Repository(a.env.Dir, repo)
+	if err != nil {
+		return "", &usageError{err.Error(), elsewhere(a.args)}
+	}
+	return path, nil
 }
 
 // restoreWait bounds how long a command that only reads waits for a repository that is busy.
@@ -162,9 +180,13 @@ func (a *app) engineOn(ctx context.Context, repo string, f *local.Forge, s *sqli
 		return nil, err
 	}
 	a.keep = func() (*retention.Keeper, error) { return a.retention(ctx, s, holder) }
+	path, err := a.place(repo)
+	if err != nil {
+		return nil, err
+	}
 	at := f.Location()
 	return engine.New(ctx, engine.Config{
-		State: dir, Store: writes.Store(s), Clock: s.Clock(), Git: a.git, Forge: writes.Forge(f), RepoKey: at.Key, RepoPath: a.path(repo),
+		State: dir, Store: writes.Store(s), Clock: s.Clock(), Git: a.git, Forge: writes.Forge(f), RepoKey: at.Key, RepoPath: path,
 		Worktree: at.Worktree, Facts: sandbox.Inspect(ctx), Env: a.env.Environ, Holder: holder, Login: "interlock",
 		Notify: a.progress(), Ready: func(ctx context.Context) error {
 			k, err := a.keep() // only now: what starts no session needs no configuration

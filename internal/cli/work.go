@@ -45,6 +45,7 @@ func (a *app) result(ctx context.Context, r run.Run, err error) error {
 // rest prints a run that rests and sets the exit code that belongs to it.
 func (a *app) rest(r run.Run, res view.Result) error {
 	a.exit = res.Exit
+	a.hush()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.json {

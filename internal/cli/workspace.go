@@ -108,15 +108,6 @@ func (a *app) ofRun(c cobra.Command, do func(ctx context.Context, k *retention.K
 	return cmd
 }
 
-// print prints a result for scripts or for people.
-func (a *app) print(result any, shown string) error {
-	if a.json {
-		return text.JSON(a.env.Stdout, result)
-	}
-	_, err := io.WriteString(a.env.Stdout, shown)
-	return err
-}
-
 func (a *app) workspaceList() *cobra.Command {
 	var repo string
 	c := a.command(cobra.Command{

@@ -150,6 +150,11 @@ func landlock(f sandbox.Facts) Finding {
 // Text is the report for people.
 func (r Report) Text() string {
 	var b strings.Builder
+	if r.Fit {
+		b.WriteString("fit for unattended work\n\n")
+	} else {
+		b.WriteString("NOT fit for unattended work; do what the remedies say and ask again: interlock doctor\n\n")
+	}
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%-8s %-19s %s\n", f.Mark, f.What, text.Line(f.Found))
 		if f.Remedy != "" {
@@ -163,11 +168,6 @@ func (r Report) Text() string {
 	b.WriteString("\nsandbox level landlock, where it is asked for by that word, does not stop here:\n")
 	for _, g := range r.Gaps {
 		fmt.Fprintf(&b, "- %s\n  bound: %s\n", g.What, g.Bound)
-	}
-	if r.Fit {
-		b.WriteString("\nfit for unattended work\n")
-	} else {
-		b.WriteString("\nNOT fit for unattended work; do what the remedies say and ask again: interlock doctor\n")
 	}
 	return b.String()
 }

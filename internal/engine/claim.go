@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 
 	"interlock/internal/claim"
 	"interlock/internal/forge"
+	"interlock/internal/git"
 	"interlock/internal/git/traits"
 	"interlock/internal/run"
 	"interlock/internal/store"
@@ -25,30 +24,28 @@ func (e *Engine) open(ctx context.Context, t *task, issue int64, last *run.Run) 
 	if err != nil {
 		return run.Run{}, err
 	}
-	if err := e.proposed(ctx, issue); err != nil {
+	if err := e.look.Proposed(ctx, issue); err != nil {
 		return run.Run{}, err
 	}
 	if err := e.Ready(ctx); err != nil {
 		return run.Run{}, err
 	}
-	if err := e.claims.Free(ctx, issue); err != nil {
-		return run.Run{}, heldOnForge(err)
+	if err := e.look.Claimable(ctx, issue); err != nil {
+		return run.Run{}, err
 	}
-	if last != nil && last.Task.Digest == r.Task.Digest {
-		r.Spent = last.Spent // a new run never resets what was spent for the same text
-	}
-	if r.Spent >= r.Plan.Attempts {
-		return run.Run{}, &Refusal{
-			Exit: run.ExitRefused, What: fmt.Sprintf("all %d attempts for issue %d are spent, the last by run %s: %s", r.Spent, issue, last.ID, last.Reason),
-			Safe: "nothing was started; its work is kept", NotStarted: true,
-			Next: "interlock logs " + last.ID, Then: fmt.Sprintf("type the command again with --attempts %d", r.Spent+run.Attempts),
-		}
+	if err := e.look.Spent(&r, last); err != nil {
+		return run.Run{}, err
 	}
 	base, err := e.findBase(ctx, t.Base, r.ID)
 	if err != nil {
 		return run.Run{}, err
 	}
-	inherit(&r, last, base)
+	if why := inherit(&r, last, base); why != "" {
+		e.say(r, "built before", "%s", why)
+	}
+	if err := e.pin(ctx, &r); err != nil {
+		return run.Run{}, err
+	}
 	e.warnDirty(ctx, r)
 	start := e.Clock.Now()
 	l, r, err := e.Store.Claim(ctx, e.Holder, r, run.LeaseTTL)
@@ -87,40 +84,57 @@ func (e *Engine) claimed(h *hold, r run.Run, base run.Base) (run.Run, error) {
 	return r, nil
 }
 
-// inherit lets a run go on from the work of the one that was parked before it, where the same is
-// to be tried on the same base.
-func inherit(r, last *run.Run, base run.Base) {
-	if last == nil || last.State != run.Parked || last.Task.Digest != r.Task.Digest || last.Base.Commit != base.Commit {
-		return
+// inherit lets a run go on from the work of the one before it, where the same is to be tried on the
+// same base: of one that was parked the next attempt starts there, and what lane build has built is
+// not worked once more, but checked and delivered. What was built and is not taken up is said.
+func inherit(r, last *run.Run, base run.Base) (said string) {
+	if last == nil || last.Task.Digest != r.Task.Digest {
+		return ""
+	}
+	if last.State == run.Done && last.Plan.Lane == run.LaneBuild && r.Plan.Lane != run.LaneBuild {
+		return inheritBuilt(r, last, base)
 	}
 	before := last.Plan
 	before.Attempts = r.Plan.Attempts
-	if samePlan(before, r.Plan) {
+	if last.State == run.Parked && last.Base.Commit == base.Commit && samePlan(before, r.Plan) {
 		r.Tip, r.Findings = last.Tip, last.Findings
 	}
+	return ""
 }
 
-// heldOnForge puts it into the words of a refusal that an issue is another installation's by its
-// claim; other errors are passed on.
-func heldOnForge(err error) error {
-	var held *claim.HeldError
-	if !errors.As(err, &held) {
-		return err
+// pin keeps what a run begins with under a name of its own, whatever becomes of the run before it.
+func (e *Engine) pin(ctx context.Context, r *run.Run) error {
+	if r.Tip == "" {
+		return nil
 	}
-	return &heldError{issue: held.Claim.Issue, by: held.By(), why: held.Why(), claim: held, err: err}
+	err := e.repo.UpdateRefs(ctx, git.Update{Ref: "refs/interlock/runs/" + r.ID + "/before", New: r.Tip})
+	if err != nil {
+		return fmt.Errorf("keep %.12s, which run %s begins with: %w", r.Tip, r.ID, err)
+	}
+	return nil
+}
+
+// inheritBuilt is inherit for what lane build has built.
+func inheritBuilt(r, last *run.Run, base run.Base) (said string) {
+	was := fmt.Sprintf("run %s built %.12s", last.ID, last.Head.Hash)
+	switch {
+	case last.Base.Commit != base.Commit:
+		return fmt.Sprintf("%s on another base, %.12s: it is worked anew", was, last.Base.Commit.Hash)
+	case last.Plan.Command != r.Plan.Command || last.Plan.CommandDigest != r.Plan.CommandDigest:
+		return was + " with another agent: it is worked anew"
+	}
+	r.Tip, r.Head, r.Sandbox = last.Head.Hash, last.Head, last.Sandbox
+	return was + " already: that is checked again and goes on, without a session of the agent"
 }
 
 // draft is the run as it will be stored, with the frozen text of its issue.
 func (e *Engine) draft(ctx context.Context, t *task, issue int64) (run.Run, error) {
-	is, err := e.openIssue(ctx, issue)
+	is, err := e.look.Issue(ctx, issue)
+	if err == nil {
+		err = e.look.Titled(is)
+	}
 	if err != nil {
 		return run.Run{}, err
-	}
-	if forge.OneLine(is.Title, 1) == "" {
-		return run.Run{}, &Refusal{
-			Exit: run.ExitRefused, What: fmt.Sprintf("issue %d has a title of nothing that can be read, so that nobody can be told what to do", issue),
-			Safe: "nothing was started", Next: fmt.Sprintf("interlock issue close %d --repo %s", issue, text.Quote(e.RepoPath)), NotStarted: true,
-		}
 	}
 	now := e.Clock.Wall()
 	return run.Run{
@@ -132,36 +146,11 @@ func (e *Engine) draft(ctx context.Context, t *task, issue int64) (run.Run, erro
 	}, nil
 }
 
-// openIssue returns an issue that is there and open.
-func (e *Engine) openIssue(ctx context.Context, number int64) (forge.Issue, error) {
-	is, err := e.Forge.Issue(ctx, number)
-	list := "interlock issue list --repo " + text.Quote(e.RepoPath)
-	switch {
-	case errors.Is(err, forge.ErrNotFound):
-		what := fmt.Sprintf("there is no issue %d on %s", number, e.Forge.Name())
-		if e.claims.Seen(ctx, number) {
-			what += ", though it was claimed there before: it was removed, or its refs were wiped (git push --mirror from a clone does that)"
-		}
-		return is, &Refusal{
-			Exit: run.ExitRefused, What: what,
-			Safe: "nothing was started", Next: list, NotStarted: true, Err: err,
-		}
-	case err != nil:
-		return is, fmt.Errorf("read issue %d: %w", number, err)
-	case is.State != "open":
-		return is, &Refusal{
-			Exit: run.ExitRefused, What: fmt.Sprintf("issue %d is closed", number),
-			Safe: "nothing was started", Next: list, NotStarted: true, Err: forge.ErrClosed,
-		}
-	}
-	return is, nil
-}
-
 // findBase fetches the base branch into the engine's repository and pins it for the run.
 func (e *Engine) findBase(ctx context.Context, branch, runID string) (run.Base, error) {
 	name, _, err := e.Forge.Base(ctx, branch)
 	if err != nil {
-		return run.Base{}, e.noBase(branch, err)
+		return run.Base{}, e.look.NoBase(branch, err)
 	}
 	c, err := e.repo.FetchBranch(ctx, e.Forge.Remote(), name, "refs/interlock/runs/"+runID+"/base")
 	if err != nil {
@@ -187,25 +176,6 @@ func (e *Engine) unsupported(branch string, needs traits.Traits) error {
 		Safe: "nothing was started", Next: "git -C " + text.Quote(e.RepoPath) + " branch --list",
 		Then: "type the command again with a base without them: --base BRANCH",
 	}
-}
-
-func (e *Engine) noBase(branch string, err error) error {
-	r := &Refusal{Exit: run.ExitRefused, Safe: "nothing was started", Err: err}
-	where := text.Quote(e.RepoPath)
-	switch {
-	case errors.Is(err, forge.ErrEmpty):
-		r.What = fmt.Sprintf("%s has no commit yet, so there is nothing to propose against", e.RepoPath)
-		r.Next = "git -C " + where + " commit --allow-empty -m 'first commit'"
-	case errors.Is(err, forge.ErrDetached):
-		r.What = fmt.Sprintf("HEAD of %s is detached, so the base branch is not known", e.RepoPath)
-		r.Next, r.Then = "git -C "+where+" switch BRANCH", "or type the command again with --base BRANCH"
-	case errors.Is(err, forge.ErrNotFound):
-		r.What = fmt.Sprintf("there is no branch %q in %s", branch, e.RepoPath)
-		r.Next = "git -C " + where + " branch --list"
-	default:
-		return fmt.Errorf("find the base branch: %w", err)
-	}
-	return r
 }
 
 // resume takes the place of a run's holder, if that holder is dead, and goes on where it was.
@@ -242,18 +212,18 @@ func (e *Engine) takeOver(ctx context.Context, key string, r run.Run) (l run.Lea
 	}
 	h := held.Lease.Holder
 	if !claim.Gone(e.Holder, h) {
-		return l, h, "", &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(h), err: held, why: e.elsewhere(h)}
+		return l, h, "", &HeldError{Issue: r.Issue, Run: r.ID, By: claim.Holder(h), Err: held, Why: e.elsewhere(h)}
 	}
 	if proof, err = e.endSessions(ctx, r.ID); err != nil {
-		return l, h, "", &heldError{
-			issue: r.Issue, run: r.ID, by: "a dead " + claim.Holder(h), err: held,
-			why: fmt.Sprintf("its session cannot be proved dead yet (%v)", err),
+		return l, h, "", &HeldError{
+			Issue: r.Issue, Run: r.ID, By: "a dead " + claim.Holder(h), Err: held,
+			Why: fmt.Sprintf("its session cannot be proved dead yet (%v)", err),
 		}
 	}
 	proof = fmt.Sprintf("%s is dead (process id, start time, boot); %s", claim.Holder(h), proof)
 	l, err = e.Store.Acquire(ctx, e.Holder, key, run.LeaseTTL, held.Lease.Fence)
 	if errors.As(err, &held) {
-		err = &heldError{issue: r.Issue, run: r.ID, by: claim.Holder(held.Lease.Holder), err: held}
+		err = &HeldError{Issue: r.Issue, Run: r.ID, By: claim.Holder(held.Lease.Holder), Err: held}
 	}
 	return l, h, proof, err
 }
@@ -270,13 +240,13 @@ func (e *Engine) elsewhere(h run.Holder) string {
 func (e *Engine) heldBy(ctx context.Context, issue int64, runID string, err error) error {
 	var held *store.HeldError
 	if errors.As(err, &held) {
-		if last, lerr := e.last(ctx, issue); lerr == nil && last != nil && last.State.Live() {
+		if last, lerr := e.look.Last(ctx, issue); lerr == nil && last != nil && last.State.Live() {
 			runID = last.ID
 		}
-		return &heldError{issue: issue, run: runID, by: claim.Holder(held.Lease.Holder), err: err}
+		return &HeldError{Issue: issue, Run: runID, By: claim.Holder(held.Lease.Holder), Err: err}
 	}
 	if errors.Is(err, store.ErrDuplicate) {
-		return &heldError{issue: issue, by: "another run that has just begun", err: err}
+		return &HeldError{Issue: issue, By: "another run that has just begun", Err: err}
 	}
 	return fmt.Errorf("claim issue %d: %w", issue, err)
 }
@@ -376,30 +346,4 @@ func samePlan(a, b run.Plan) bool {
 	x, err1 := json.Marshal(a)
 	y, err2 := json.Marshal(b)
 	return err1 == nil && err2 == nil && string(x) == string(y)
-}
-
-// precondition digests all that a parked issue depends on: while it is the same, trying again
-// would end the same.
-func (e *Engine) precondition(ctx context.Context, t *task, issue int64) (string, error) {
-	is, err := e.openIssue(ctx, issue)
-	if err != nil {
-		return "", err
-	}
-	_, hash, err := e.Forge.Base(ctx, t.Base)
-	if err != nil {
-		return "", e.noBase(t.Base, err)
-	}
-	return preconditionOf(forge.TaskDigest(is.Title, is.Body), hash, t.Plan), nil
-}
-
-func preconditionOf(task, base string, p run.Plan) string {
-	data, err := json.Marshal(struct {
-		Task, Base string
-		Plan       run.Plan
-	}{task, base, p})
-	if err != nil {
-		panic(err) // plain values always encode
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

@@ -14,7 +14,7 @@ import (
 // hold is the lease under which a run is driven, with what its driving goroutine knows beside it.
 type hold struct {
 	*lease.Hold
-	heldBy  *heldError    // who holds the issue on the forge, when that made this run end
+	heldBy  *HeldError    // who holds the issue on the forge, when that made this run end
 	claimed time.Duration // store time of the last renewal of the claim
 }
 
@@ -35,7 +35,7 @@ func (e *Engine) driveUnder(ctx context.Context, t *task, r run.Run, l run.Lease
 	if cerr := h.Close(ctx); cerr != nil && err == nil {
 		err = fmt.Errorf("give the lease back: %w", cerr)
 	}
-	var held *heldError
+	var held *HeldError
 	if errors.As(err, &held) {
 		return r, err
 	}
@@ -134,12 +134,8 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) (run.Run, error)
 	if err != nil {
 		return r, err
 	}
-	if r.Repo != e.RepoKey {
-		return r, &Refusal{
-			Exit: run.ExitRefused, What: fmt.Sprintf("run %s is of another repository than the one at %s", r.ID, e.RepoPath),
-			Safe: "nothing was changed", Next: fmt.Sprintf("interlock cancel %s --repo PATH", r.ID),
-			Then: "PATH is the path that repository has now",
-		}
+	if err := e.ours(r, "cancel"); err != nil {
+		return r, err
 	}
 	if !r.State.Live() && len(r.Effects) == 0 {
 		return r, &Refusal{
@@ -170,7 +166,7 @@ func (e *Engine) finishCancel(ctx context.Context, r run.Run) (run.Run, error) {
 	begin := e.Clock.Now()
 	for {
 		next, err := e.resume(ctx, nil, r)
-		var held *heldError
+		var held *HeldError
 		if !errors.As(err, &held) {
 			var refusal *Refusal
 			if errors.As(err, &refusal) && !next.State.Live() {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"interlock/internal/claim"
+	"interlock/internal/engine/eligibility"
 	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
@@ -116,7 +118,7 @@ func (e *Engine) instead(r run.Run, f run.Effect, err error) run.Event {
 		Next: "interlock show " + r.ID, Then: "see to it, then type the command again", Exit: run.ExitRefused,
 	}
 	if errors.Is(err, forge.ErrInvalid) { // what we ask for is refused, so the same would be refused again
-		parked.Precond = preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan)
+		parked.Precond = eligibility.Precondition(r.Task.Digest, r.Base.Commit.Hash, r.Plan)
 		repo := text.Quote(e.RepoPath)
 		parked.Next = fmt.Sprintf("interlock issue show %d --repo %s", r.Issue, repo)
 		parked.Then = fmt.Sprintf("change what is wrong in it; or close it: interlock issue close %d --repo %s", r.Issue, repo)
@@ -150,7 +152,9 @@ func (e *Engine) do(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 
 func (e *Engine) doClaim(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 	c, err := e.claims.Take(h.Effects, r)
-	if errors.As(heldOnForge(err), &h.heldBy) {
+	var held *claim.HeldError
+	if errors.As(err, &held) {
+		h.heldBy = eligibility.OnForge(held)
 		return run.Refused{Reason: h.heldBy.Error()}, nil
 	}
 	if err != nil {
@@ -162,7 +166,7 @@ func (e *Engine) doClaim(h *hold, r run.Run, f run.Effect) (run.Event, error) {
 
 func (e *Engine) doMark(ctx context.Context, r run.Run, f run.Effect) (run.Event, error) {
 	// Between our look and our claim another installation may have finished the issue.
-	if c, err := e.openChange(ctx, r.Issue); err != nil {
+	if c, err := e.look.OpenChange(ctx, r.Issue); err != nil {
 		return nil, err
 	} else if c != nil {
 		return run.CanceledBy{Reason: fmt.Sprintf("change %d for the issue was opened while it was being claimed", c.Number)}, nil

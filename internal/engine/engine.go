@@ -14,6 +14,7 @@ import (
 
 	"interlock/internal/agent"
 	"interlock/internal/claim"
+	"interlock/internal/engine/eligibility"
 	"interlock/internal/forge"
 	"interlock/internal/git"
 	"interlock/internal/outgoing"
@@ -60,6 +61,7 @@ type Engine struct {
 	Config
 	repo   *git.Repo
 	claims *claim.Keeper
+	look   *eligibility.Look
 	work   *workspace.Host
 	guard  *outgoing.Guard
 }
@@ -90,6 +92,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		Watch: claim.Watch{Dir: filepath.Join(c.State, "claims", strings.TrimSuffix(name, ".git")), Clock: c.Clock},
 		Store: c.Store, Forge: e.Forge, Repo: c.RepoKey, Self: c.Holder, Say: e.say,
 	}
+	e.look = &eligibility.Look{Store: c.Store, Forge: c.Forge, Claims: e.claims, RepoKey: c.RepoKey, RepoPath: c.RepoPath}
 	tools, path := toolchain.Find(ctx, c.Env)
 	e.work = &workspace.Host{
 		State: c.State, Repo: repo, Facts: c.Facts, Env: c.Env, Tools: tools, Path: path, Now: c.Clock.Wall,
@@ -97,6 +100,12 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	}
 	return e, nil
 }
+
+// Repo returns the engine's own repository.
+func (e *Engine) Repo() *git.Repo { return e.repo }
+
+// Look says which issues may be started, and why others may not.
+func (e *Engine) Look() *eligibility.Look { return e.look }
 
 // Claims returns what this installation knows and does about the repository's claims.
 func (e *Engine) Claims() *claim.Keeper { return e.claims }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"interlock/internal/agent"
+	"interlock/internal/engine/eligibility"
 	"interlock/internal/failpoint"
 	"interlock/internal/forge"
 	"interlock/internal/git"
@@ -16,12 +17,16 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/scope"
+	"interlock/internal/text"
 	"interlock/internal/workspace"
 )
 
 // implement is one attempt: a private workspace, one agent session in it, and the import of what
 // it left.
 func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
+	if r.Attempt == 0 && r.Head.Hash != "" && r.Findings == "" && r.Verdict == nil { // built before, see inherit
+		return h.Apply(r, run.Delivered{Head: r.Head})
+	}
 	if r.Spent >= r.Plan.Attempts {
 		return h.Apply(r, e.spent(r))
 	}
@@ -61,11 +66,11 @@ func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
 // spent parks a run whose attempts are used up.
 func (e *Engine) spent(r run.Run) run.Event {
 	return run.ParkedBecause{
-		Reason: fmt.Sprintf("%d of %d attempts are used; the last one: %s", r.Spent, r.Plan.Attempts, r.Reason),
+		Reason: fmt.Sprintf("%d of %d attempts are used; the last one: %s", r.Spent, r.Plan.Attempts, strings.TrimPrefix(r.Reason, fmt.Sprintf("attempt %d: ", r.Attempt))),
 		Say:    fmt.Sprintf("%d of %d attempts are used, and none brought work that passes.", r.Spent, r.Plan.Attempts),
 		Next:   "interlock logs " + r.ID,
-		Then:   fmt.Sprintf("mend the issue, the agent or the checks; or type the command again with --attempts %d", r.Plan.Attempts+3),
-		Exit:   run.ExitFailed, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
+		Then:   "mend the issue, the agent or the checks; to have one session more all the same: interlock retry " + r.ID,
+		Exit:   run.ExitFailed, Precond: eligibility.Precondition(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 	}
 }
 
@@ -89,7 +94,11 @@ type ended struct {
 // the claim as it was renewed meanwhile.
 func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (ended, run.Run, error) {
 	h.Within(r.Plan.AgentTotal + run.AgentStartup)
-	e.say(r, "agent", "attempt %d (%d of %d spent): %s starts, sandbox %s", r.Attempt, r.Spent, r.Plan.Attempts, t.agent.Name(), r.Plan.Sandbox)
+	which := fmt.Sprintf("attempt %d of %d", r.Attempt, r.Plan.Attempts)
+	if r.Attempt != r.Spent { // stopped ones are not counted, those of runs before are
+		which = fmt.Sprintf("attempt %d, counted as %d of %d", r.Attempt, r.Spent, r.Plan.Attempts)
+	}
+	e.say(r, "agent", "%s: %s starts, sandbox %s", which, text.Short(text.Line(r.Plan.Command), 40), r.Plan.Sandbox)
 	c := workspace.Command{Argv: t.launch.Argv, Env: slices.Concat(t.launch.Env, passed(e.Env, r.Plan.Env)), Mounts: t.launch.Mounts}
 	end := ended{room: room}
 	var err error
@@ -256,7 +265,8 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 	case res.Exit == 126 && nothing:
 		return h.Apply(r, e.hopeless(r, "the agent's command cannot be executed (exit 126): "+r.Plan.Command))
 	case res.Exit != 0:
-		return fail(fmt.Sprintf("You ended with exit code %d %s. What you had done is in the workspace.", res.Exit, res.Signal), "the agent ended with exit %d %s", res.Exit, res.Signal)
+		how := strings.TrimSpace(fmt.Sprintf("%d %s", res.Exit, res.Signal))
+		return fail(fmt.Sprintf("You ended with exit code %s. What you had done is in the workspace.", how), "the agent ended with exit %s", how)
 	}
 	base := r.Base.Commit
 	onBase, err := e.repo.IsAncestor(h.Live, base.Hash, head.Hash)

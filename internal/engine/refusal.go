@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"interlock/internal/claim"
+	"interlock/internal/engine/eligibility"
 	"interlock/internal/forge"
 	"interlock/internal/lease"
 	"interlock/internal/run"
@@ -18,77 +18,17 @@ import (
 )
 
 // Refusal is an error for a person: what happened, what is safe, and a command that goes on.
-type Refusal struct {
-	Exit       int
-	What       string
-	Safe       string
-	Next       string // one command line that can be pasted; "" is the same command again
-	Then       string // what to do after it, or instead; for people
-	NotStarted bool   // nothing was begun now, so another issue may be tried
-	Err        error
-}
+type Refusal = eligibility.Refusal
 
-func (r *Refusal) Error() string { return r.What }
-
-// Unwrap returns the cause.
-func (r *Refusal) Unwrap() error { return r.Err }
-
-// heldError says that somebody else holds an issue at this moment.
-type heldError struct {
-	issue int64
-	run   string
-	by    string           // for people
-	claim *claim.HeldError // when another installation holds it by its claim
-	why   string           // "" or why a dead holder's place cannot be taken yet
-	err   error
-}
-
-func (h *heldError) Error() string {
-	s := fmt.Sprintf("issue %d is held by %s", h.issue, h.by)
-	if h.run != "" {
-		s += " (run " + h.run + ")"
-	}
-	if h.why != "" {
-		s += ": " + h.why
-	}
-	return s
-}
-
-func (h *heldError) Unwrap() error { return h.err }
+// HeldError says that somebody else holds an issue at this moment.
+type HeldError = eligibility.HeldError
 
 // every is how often what is held is looked at again: a look at a forge costs more.
-func (h *heldError) every() time.Duration {
-	if h.claim != nil {
+func every(h *HeldError) time.Duration {
+	if h.Claim != nil {
 		return 8 * waitEvery
 	}
 	return waitEvery
-}
-
-func (h *heldError) refusal(waited time.Duration, repo string) *Refusal {
-	what := h.Error()
-	if waited > 0 {
-		what += fmt.Sprintf("; waited %s", waited)
-	}
-	next, then := "interlock runs", "type the command again with --wait 10m"
-	if h.run != "" {
-		next = "interlock show " + h.run
-	}
-	if h.claim != nil { // or, if that installation is gone for good, claim break, which show prints
-		next = fmt.Sprintf("interlock claim show %d --repo %s", h.issue, text.Quote(repo))
-	}
-	return &Refusal{Exit: run.ExitHeld, What: what, Safe: "nothing was started", Next: next, Then: then, NotStarted: true, Err: h}
-}
-
-// damagedRun makes a refusal of one issue out of a record of its run that cannot be read: the other
-// issues are not touched by it. Other errors are passed on.
-func damagedRun(issue int64, err error) error {
-	if !errors.Is(err, store.ErrDamagedRun) {
-		return err
-	}
-	return &Refusal{
-		Exit: run.ExitUnfit, What: fmt.Sprintf("issue %d is not worked: %v", issue, err),
-		Safe: "nothing was started for it; the other issues can be worked", Next: "interlock state check", NotStarted: true, Err: err,
-	}
 }
 
 // interrupted is what an operator sees who pressed Ctrl-C.

@@ -27,6 +27,21 @@ func (e *Engine) ready(ctx context.Context, t *task) error {
 	return err
 }
 
+// readyFor is ready, for a new run of an issue whose last run is there, or nil.
+func (e *Engine) readyFor(ctx context.Context, t *task, last *run.Run) error {
+	if t.Again && last != nil && t.agent == nil {
+		plan, err := t.Onto(last.Plan)
+		if err != nil {
+			return err
+		}
+		t.Plan, t.Missing = plan, nil
+		if t.Base == "" {
+			t.Base = last.Base.Branch
+		}
+	}
+	return e.ready(ctx, t)
+}
+
 // started is the task with which a run of a plan is gone on with.
 type started struct {
 	plan run.Plan

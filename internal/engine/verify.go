@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"interlock/internal/check"
+	"interlock/internal/engine/eligibility"
 	"interlock/internal/lease"
 	"interlock/internal/outgoing"
 	"interlock/internal/run"
@@ -44,7 +45,7 @@ func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
 		return r, fmt.Errorf("check %s: %w", r.Head.Hash, err)
 	}
 	r, err = h.Apply(r, run.Verified{
-		Verdict: v, Precond: preconditionOf(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
+		Verdict: v, Precond: eligibility.Precondition(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 		Next: fmt.Sprintf("git --git-dir %s show %s", text.Quote(e.repo.Dir()), r.Head.Hash),
 	})
 	if err != nil {

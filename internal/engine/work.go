@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"interlock/internal/agent"
+	"interlock/internal/engine/eligibility"
 	"interlock/internal/forge"
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
@@ -30,6 +31,8 @@ type Request struct {
 	Missing error
 	// Onto is what a run that was started with a plan goes on with; nil: with Plan.
 	Onto func(run.Plan) (run.Plan, error)
+	// Again has a new run begin with the plan and the base of the issue's last one, too.
+	Again bool
 }
 
 // waitEvery is how often a held issue is looked at again.
@@ -97,13 +100,13 @@ func (e *Engine) workIssue(ctx context.Context, t *task, issue int64) (run.Run, 
 	begin, told := e.Clock.Now(), false
 	for {
 		r, err := e.workOnce(ctx, t, issue)
-		var held *heldError
+		var held *HeldError
 		if !errors.As(err, &held) {
 			return r, err
 		}
 		left := t.Wait - (e.Clock.Now() - begin)
 		if left <= 0 {
-			return r, held.refusal(t.Wait, e.RepoPath)
+			return r, held.Refusal(t.Wait, e.RepoPath)
 		}
 		if !told {
 			told = true
@@ -112,7 +115,7 @@ func (e *Engine) workIssue(ctx context.Context, t *task, issue int64) (run.Run, 
 		select {
 		case <-ctx.Done():
 			return r, e.interrupted(run.Run{})
-		case <-time.After(min(left, held.every())):
+		case <-time.After(min(left, every(held))):
 		}
 	}
 }
@@ -120,8 +123,8 @@ func (e *Engine) workIssue(ctx context.Context, t *task, issue int64) (run.Run, 
 // workOnce goes on with the newest run of the issue if there is something to go on with, and
 // opens a new run otherwise.
 func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (_ run.Run, err error) {
-	defer func() { err = damagedRun(issue, err) }()
-	last, err := e.last(ctx, issue)
+	defer func() { err = eligibility.Damaged(issue, err) }()
+	last, err := e.look.Last(ctx, issue)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -133,7 +136,7 @@ func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (_ run.Run,
 		}
 		last = &r // what was still to be done for it is done
 	}
-	if err := e.ready(ctx, t); err != nil {
+	if err := e.readyFor(ctx, t, last); err != nil {
 		return run.Run{}, err
 	}
 	if last != nil {
@@ -144,67 +147,15 @@ func (e *Engine) workOnce(ctx context.Context, t *task, issue int64) (_ run.Run,
 	return e.open(ctx, t, issue, last)
 }
 
-// last returns the newest run of an issue, nil if there is none. One that cannot be read stops its
-// issue: what was done for it is not known, so nothing may be done again.
-func (e *Engine) last(ctx context.Context, issue int64) (*run.Run, error) {
-	runs, err := e.Store.List(ctx, store.Filter{Repo: e.RepoKey, Issue: issue, Limit: 1})
-	if err != nil || len(runs) == 0 {
-		return nil, err
-	}
-	r, err := e.Store.Load(ctx, runs[0].ID)
-	if err != nil {
-		return nil, err
-	}
-	return &r, nil
-}
-
-// rests refuses to start again where the last run says so: its change waits for a reviewer, or
-// nothing has changed since it was parked.
+// rests refuses to start again where the last run says so. That its change was merged is saved.
 func (e *Engine) rests(ctx context.Context, t *task, last *run.Run) error {
-	switch last.State {
-	case run.InReview:
-		return e.inReview(ctx, last)
-	case run.Parked, run.Done:
-		precond, err := e.precondition(ctx, t, last.Issue)
-		if err != nil || precond != last.Precond || precond == "" {
-			return err
-		}
-		next := last.Next
-		if next == "" {
-			next = "interlock show " + last.ID
-		}
-		return &Refusal{
-			Exit: run.ExitRefused,
-			What: fmt.Sprintf("issue %d is %s by run %s: %s; nothing it depends on has changed since", last.Issue, last.State, last.ID, last.Reason),
-			Safe: "nothing was started; its work is kept", Next: next, Then: last.Then, NotStarted: true,
+	merged, err := e.look.Rests(ctx, t.Base, t.Plan, *last)
+	if merged {
+		if serr := e.accepted(ctx, *last); serr != nil {
+			return serr
 		}
 	}
-	return nil
-}
-
-// inReview tells what became of the change of a run in review. Only a change that was closed
-// without being merged, of an issue that is still open, makes room for a new run.
-func (e *Engine) inReview(ctx context.Context, last *run.Run) error {
-	changes, err := e.Forge.Changes(ctx, last.Branch)
-	if err != nil {
-		return fmt.Errorf("look at change %d: %w", last.Change, err)
-	}
-	i := slices.IndexFunc(changes, func(c forge.Change) bool { return c.Number == last.Change })
-	if i >= 0 && changes[i].State == "closed" {
-		return nil
-	}
-	if i >= 0 && changes[i].State == "merged" {
-		if err := e.accepted(ctx, *last); err != nil {
-			return err
-		}
-		return &Refusal{
-			Exit: run.ExitRefused,
-			What: fmt.Sprintf("issue %d is done: change %d of run %s was accepted", last.Issue, last.Change, last.ID),
-			Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", last.Change, text.Quote(e.RepoPath)),
-			NotStarted: true,
-		}
-	}
-	return e.waits(last.Issue, last.Change, "of run "+last.ID)
+	return err
 }
 
 // Accepted closes the run that made a change which was merged, and settles what a dead holder left
@@ -217,9 +168,9 @@ func (e *Engine) Accepted(ctx context.Context, id string) (closed bool, err erro
 	if err == nil && r.State == run.InReview {
 		closed, err = true, e.accepted(ctx, r)
 	}
-	var held *heldError
+	var held *HeldError
 	if errors.As(err, &held) {
-		err = held.refusal(0, e.RepoPath)
+		err = held.Refusal(0, e.RepoPath)
 	}
 	return closed, err
 }
@@ -238,39 +189,6 @@ func (e *Engine) accepted(ctx context.Context, r run.Run) error {
 		}
 	}
 	return errors.Join(err, e.Store.Release(ctx, l))
-}
-
-// waits says that a change for the issue waits for a reviewer.
-func (e *Engine) waits(issue, change int64, whose string) *Refusal {
-	return &Refusal{
-		Exit: run.ExitWaits, What: fmt.Sprintf("issue %d is in review: change %d %s waits for a reviewer", issue, change, whose),
-		Safe: "nothing was started", Next: fmt.Sprintf("interlock change show %d --repo %s", change, text.Quote(e.RepoPath)),
-		NotStarted: true,
-	}
-}
-
-// proposed refuses an issue for which a change is open on the forge, whoever made it: another
-// installation's run, or a person.
-func (e *Engine) proposed(ctx context.Context, issue int64) error {
-	c, err := e.openChange(ctx, issue)
-	if err != nil || c == nil {
-		return err
-	}
-	return e.waits(issue, c.Number, "of "+c.Author)
-}
-
-// openChange returns the open change for an issue, nil if there is none.
-func (e *Engine) openChange(ctx context.Context, issue int64) (*forge.Change, error) {
-	changes, err := e.Forge.Changes(ctx, "")
-	if err != nil {
-		return nil, fmt.Errorf("look for changes of issue %d: %w", issue, err)
-	}
-	for _, c := range changes {
-		if c.Issue == issue && c.State == "open" {
-			return &c, nil
-		}
-	}
-	return nil, nil
 }
 
 // workNext works the first eligible issue, waiting as long as was asked while one is held. An
@@ -302,15 +220,18 @@ func (e *Engine) workAny(ctx context.Context, t *task, told map[string]bool) (r 
 		if why == "" {
 			return r, false, err
 		}
-		held = held || errors.As(err, new(*heldError))
+		held = held || errors.As(err, new(*HeldError))
 		if !told[why] {
 			told[why] = true
 			e.Notify(Notice{At: e.Clock.Wall(), Issue: is.Number, Kind: "passed over", Text: why})
 		}
 	}
+	what := fmt.Sprintf("no eligible issue among the %d open ones of %s", len(issues), e.Forge.Name())
+	if len(issues) == 0 {
+		what = "there is no open issue in " + e.Forge.Name()
+	}
 	return run.Run{}, held, &Refusal{
-		Exit: run.ExitRefused,
-		What: fmt.Sprintf("no eligible issue among the %d open ones of %s", len(issues), e.Forge.Name()),
+		Exit: run.ExitRefused, What: what,
 		Safe: "nothing was started", Next: fmt.Sprintf("interlock issue new --repo %s --title 'what is wrong'", text.Quote(e.RepoPath)),
 	}
 }
@@ -318,7 +239,7 @@ func (e *Engine) workAny(ctx context.Context, t *task, told map[string]bool) (r 
 // passOver returns why the next issue may be tried after this error, "" if it may not: only an
 // issue that was not started is passed over.
 func passOver(err error) string {
-	var held *heldError
+	var held *HeldError
 	if errors.As(err, &held) {
 		return held.Error()
 	}

@@ -44,8 +44,8 @@ func (p *Plumb) Diff(ctx context.Context, base, head string) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.RunBounded(ctx, Command{Args: []string{"diff-tree", "-r", "-z", "--raw", "-M", "--full-index", "--no-ext-diff",
-		"--ignore-submodules=none", from, to, "--"}, MaxOutput: MaxListing})
+	args := []string{"diff-tree", "-r", "-z", "--raw", "-M", "--full-index", "--no-ext-diff", "--ignore-submodules=none", from, to, "--"}
+	out, err := p.RunBounded(ctx, Command{Args: args, MaxOutput: MaxListing})
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +66,8 @@ func (p *Plumb) Touched(ctx context.Context, base, head string) ([]Change, error
 		return nil, cmp.Or(missing, err)
 	}
 	// The first line has head compared with base, as if that were its one parent.
-	asked := append([]byte(head+" "+base+"\n"), list.Stdout...)
 	out, err := p.RunBounded(ctx, Command{Args: []string{"diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--full-index",
-		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: asked, MaxOutput: MaxListing})
+		"--no-commit-id", "--no-ext-diff", "--ignore-submodules=none"}, Stdin: append([]byte(head+" "+base+"\n"), list.Stdout...), MaxOutput: MaxListing})
 	if err != nil {
 		return nil, err
 	}

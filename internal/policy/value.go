@@ -15,6 +15,7 @@ import (
 	"interlock/internal/scope"
 	"interlock/internal/secret"
 	"interlock/internal/shell"
+	"interlock/internal/text"
 )
 
 // read turns one value, or one entry of a list, into what its key holds. The error says what is
@@ -47,7 +48,7 @@ func (k *Key) read(s string) (any, error) {
 		return s, nil
 	case Switch:
 		if s != "true" && s != "false" {
-			return nil, fmt.Errorf("%s: known are true and false", cut(s))
+			return nil, fmt.Errorf("%s: %s", cut(s), text.Known(s, "true", "false"))
 		}
 		return s == "true", nil
 	}
@@ -75,7 +76,7 @@ func (k *Key) readWord(s string) (any, error) {
 	case strings.TrimSpace(s) == "" || strings.ContainsFunc(s, hidden) || k.Kind == Word && strings.ContainsFunc(s, deceptive):
 		return nil, errors.New("is empty, or holds characters that cannot be seen")
 	case len(k.Words) > 0 && !slices.Contains(k.Words, s):
-		return nil, fmt.Errorf("%s: known are %s", cut(s), all(k.Words))
+		return nil, fmt.Errorf("%s: %s", cut(s), text.Known(s, slices.Sorted(slices.Values(k.Words))...))
 	case k.Kind == Dir && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/"):
 		return nil, fmt.Errorf("%s: wanted is an absolute path, or one that begins with ~/", cut(s))
 	}
@@ -83,11 +84,6 @@ func (k *Key) readWord(s string) (any, error) {
 }
 
 // all names words as a sentence does.
-func all(words []string) string {
-	sorted := slices.Sorted(slices.Values(words))
-	last := len(sorted) - 1
-	return strings.Join(sorted[:last], ", ") + " and " + sorted[last]
-}
 
 // hidden reports whether a character cannot be seen or changes the direction of text: what is
 // shown would not be what is used (Unicode UAX #44, general categories and default ignorables).

@@ -68,10 +68,8 @@ func (r *Run) apply(e Event) error {
 		return r.settled(e)
 	case ParkedBecause:
 		return r.parked(e)
-	case CanceledBy:
-		return r.canceled(e)
-	case Accepted:
-		return r.accepted(e)
+	case CanceledBy, Accepted, Retried:
+		return r.decided(e)
 	}
 	return fmt.Errorf("unknown event %T", e)
 }
@@ -358,6 +356,40 @@ func (r *Run) canceled(e CanceledBy) error {
 		text += fmt.Sprintf("\n\nChange %d stays open.", r.Change)
 	}
 	r.withdraw(claimed, "canceled", text)
+	return nil
+}
+
+// decided moves the run by what a person said.
+func (r *Run) decided(e Event) error {
+	switch e := e.(type) {
+	case CanceledBy:
+		return r.canceled(e)
+	case Accepted:
+		return r.accepted(e)
+	case Retried:
+		return r.retried(e)
+	}
+	return nil
+}
+
+// retried takes away what keeps the issue of a run that rests from being worked again: of one in
+// review, whose change was turned down, that its sessions are used. What the run spent stays spent; a
+// person may allow more.
+func (r *Run) retried(e Retried) error {
+	if err := r.need(Parked, Done, Canceled, InReview); err != nil {
+		return err
+	}
+	switch {
+	case r.Change != 0 && r.State == Done:
+		return fmt.Errorf("its change %d was accepted", r.Change)
+	case len(r.Effects) > 0:
+		return fmt.Errorf("effect %q comes before it", r.Effects[0].Key)
+	case r.Retry != "":
+		return errors.New("it is to go again already")
+	case e.Reason == "":
+		return errors.New("a retry has a reason")
+	}
+	r.Retry, r.Precond, r.Allowed = e.Reason, "", max(r.Allowed, e.Allowed)
 	return nil
 }
 

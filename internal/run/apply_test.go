@@ -28,7 +28,7 @@ var everyEvent = []*rapid.Generator[run.Event]{
 	event[run.Claimed](), event[run.Refused](), event[run.TakenOver](), event[run.Reconfigured](),
 	event[run.SessionStarted](), event[run.SessionStopped](), event[run.Crashed](), event[run.Delivered](),
 	event[run.Failed](), event[run.Verified](), event[run.BaseMoved](), event[run.Settled](), event[run.Renewed](),
-	event[run.ParkedBecause](), event[run.CanceledBy](), event[run.Accepted](),
+	event[run.ParkedBecause](), event[run.CanceledBy](), event[run.Accepted](), event[run.Retried](),
 }
 
 // hashes are few, so that an old one comes back now and then.
@@ -63,7 +63,7 @@ func fitting(t *rapid.T, r run.Run) run.Event {
 		run.Refused{Reason: "refused"}, run.TakenOver{Proof: "proof"}, run.Reconfigured{Plan: plan},
 		run.SessionStopped{Tip: hash}, run.Crashed{Tip: hash}, run.Failed{Reason: "failed", Tip: hash},
 		run.BaseMoved{Base: base}, run.Renewed{Claim: own}, run.ParkedBecause{Reason: "parked", Silent: rapid.Bool().Draw(t, "silent")},
-		run.CanceledBy{Reason: "canceled"}, run.Accepted{Head: "merged"},
+		run.CanceledBy{Reason: "canceled"}, run.Accepted{Head: "merged"}, run.Retried{Reason: "again", Allowed: 4},
 	}
 	if rapid.IntRange(0, 3).Draw(t, "way") > 0 {
 		return rapid.SampledFrom(forward).Draw(t, "event")

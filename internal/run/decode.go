@@ -27,6 +27,7 @@ var decoders = map[string]func([]byte) (Event, error){
 	ParkedBecause{}.Kind():  decode[ParkedBecause],
 	CanceledBy{}.Kind():     decode[CanceledBy],
 	Accepted{}.Kind():       decode[Accepted],
+	Retried{}.Kind():        decode[Retried],
 }
 
 // DecodeEvent turns a stored event back into its value: kind as Event.Kind gave it, data as

@@ -104,6 +104,13 @@ type Accepted struct {
 	Head string `json:"head"`
 }
 
+// Retried: a person wants the issue of a run that rests to be worked again, though nothing that it
+// depends on has changed.
+type Retried struct {
+	Reason  string `json:"reason"`
+	Allowed int    `json:"allowed,omitempty"` // sessions that may be spent in all; 0: as many as before
+}
+
 // Kind implements Event.
 func (Claimed) Kind() string        { return "claimed" }
 func (Refused) Kind() string        { return "refused" }
@@ -121,3 +128,4 @@ func (Renewed) Kind() string        { return "claim renewed" }
 func (ParkedBecause) Kind() string  { return "parked" }
 func (CanceledBy) Kind() string     { return "canceled" }
 func (Accepted) Kind() string       { return "accepted" }
+func (Retried) Kind() string        { return "retried" }

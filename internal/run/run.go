@@ -172,9 +172,11 @@ type Run struct {
 	Next     string `json:"next,omitempty"`   // a command that goes on from here
 	Then     string `json:"then,omitempty"`   // what to do after it, or instead; for people
 	Exit     int    `json:"exit"`             // the exit code a resting state maps to
+	Retry    string `json:"retry,omitempty"`  // why a person wants its issue worked again, though nothing has changed
 	Precond  string `json:"precond,omitempty"`
 	Attempt  int    `json:"attempt"`           // number of the newest session, 0 before the first
 	Spent    int    `json:"spent"`             // sessions counted against Plan.Attempts
+	Allowed  int    `json:"allowed,omitempty"` // what a person has raised Plan.Attempts to, by a retry; 0: nothing
 	Running  bool   `json:"running,omitempty"` // the newest session is counted and has not been heard of again
 	Findings string `json:"findings,omitempty"`
 

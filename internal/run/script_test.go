@@ -118,6 +118,9 @@ func picture(r run.Run) string {
 	if r.Next != "" || r.Exit != 0 || r.Precond != "" {
 		fmt.Fprintf(&b, "\trests    exit %d, next %q, until %q\n", r.Exit, r.Next, r.Precond)
 	}
+	if r.Retry != "" {
+		fmt.Fprintf(&b, "\tagain    %q, %d sessions allowed\n", r.Retry, r.Allowed)
+	}
 	for _, f := range r.Effects {
 		fmt.Fprintf(&b, "\tpending  %s", f.Key)
 		if f.Text != "" {

@@ -124,3 +124,33 @@ func (r Repository) fileOf(ctx context.Context, branch string) (*policy.File, st
 	file, err := policy.Parse(shown, policy.Repository, data)
 	return file, name, err
 }
+
+// Uncommitted says that the file in the work tree is not the one that counts, "" where it is, or
+// where there is none. branch is the base, "" the one that is checked out.
+func (r Repository) Uncommitted(ctx context.Context, branch string) (said string, err error) {
+	if r.At.Worktree == "" {
+		return "", nil
+	}
+	path := filepath.Join(r.At.Worktree, policy.Path)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	name, hash, err := r.Forge.Base(ctx, branch)
+	if err != nil {
+		return fmt.Sprintf("%s does not count: there is no commit of a base branch that has it", path), nil
+	}
+	there, err := r.Git.At(r.At.CommonDir).Blob(ctx, hash+":"+policy.Path, policy.MaxBytes)
+	switch {
+	case errors.Is(err, git.ErrNoRef):
+		return fmt.Sprintf("%s does not count: it is not committed on %s", path, name), nil
+	case err != nil && !errors.Is(err, git.ErrTooBig):
+		return "", err
+	case string(there) != string(data):
+		return fmt.Sprintf("%s does not count as it is: %s has another version of it, and that one counts", path, name), nil
+	}
+	return "", nil
+}

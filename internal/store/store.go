@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -78,6 +79,21 @@ type Record struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"`
 	Data []byte    `json:"data"` // the event as JSON
+}
+
+// Detail is the part of an event that tells people most: which effect, or why. It may be "".
+func (r Record) Detail() string {
+	var e struct {
+		Key, Reason, Proof string
+		Found              bool
+	}
+	if json.Unmarshal(r.Data, &e) != nil {
+		return "" // its kind is told all the same
+	}
+	if e.Found {
+		e.Key += " (found there already)"
+	}
+	return e.Key + e.Reason + e.Proof
 }
 
 // EffectRecord is one effect as it was stored, with what became of it.

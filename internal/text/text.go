@@ -101,3 +101,57 @@ func Size(n int64) string {
 	}
 	panic("unreachable: the last unit takes everything")
 }
+
+// Known says which words are known where another one was typed, and which of them was probably
+// meant.
+func Known(typed string, known ...string) string {
+	list := strings.Join(known[:len(known)-1], ", ") + " and " + known[len(known)-1]
+	if near := Nearest(typed, known...); near != "" {
+		return "known are " + list + "; did you mean " + near + "?"
+	}
+	return "known are " + list
+}
+
+// Nearest returns the known word that was probably meant: one that is at most two changes away, and
+// not most of the word; "" if there is none.
+func Nearest(typed string, known ...string) string {
+	best, least := "", 3
+	if len(typed) > 64 {
+		return ""
+	}
+	for _, k := range known {
+		if d := Distance(strings.ToLower(typed), strings.ToLower(k)); d < least && d*2 < max(len(k), 3) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// Distance is how many letters have to be put in, taken out, changed or swapped with the next one
+// to make b of a.
+func Distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	rows := [3][]int{}
+	for i := range rows {
+		rows[i] = make([]int, len(y)+1)
+	}
+	before, last, now := rows[0], rows[1], rows[2]
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		now[0] = i
+		for j := 1; j <= len(y); j++ {
+			cost := 1
+			if x[i-1] == y[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+		before, last, now = last, now, before
+	}
+	return last[len(y)]
+}

@@ -128,3 +128,31 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// TestNearest: a slip of the fingers is told what was meant, another word is not.
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	known := []string{"open", "closed", "all"}
+	for typed, want := range map[string]string{
+		"opn": "open", "OPEN": "open", "oepn": "open", "closde": "closed", "close": "closed", "al": "all", "a": "", "": "", "ajar": "", "merged": "",
+		strings.Repeat("x", 100): "",
+	} {
+		if got := text.Nearest(typed, known...); got != want {
+			t.Errorf("%q is taken for %q, want %q", typed, got, want)
+		}
+	}
+	if got := text.Known("opn", known...); got != "known are open, closed and all; did you mean open?" {
+		t.Error(got)
+	}
+	if got := text.Known("ajar", known...); got != "known are open, closed and all" {
+		t.Error(got)
+	}
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ü", "u", 1}} {
+		if got := text.Distance(c.a, c.b); got != c.want {
+			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}

@@ -78,9 +78,23 @@ func (c Proposal) Text() string {
 		b.WriteString("\nno diff: the branch is gone or changes nothing\n")
 		return b.String()
 	}
-	b.WriteString("\n" + text.Clean(c.Patch))
-	if c.Truncated {
-		fmt.Fprintf(&b, "\n(the diff is longer; see all of it with: git diff %s %s)\n", text.Line(c.BaseAt), text.Line(c.HeadAt))
+	return b.String() + "\n" + Difference{Patch: c.Patch, Truncated: c.Truncated, Base: c.BaseAt, Head: c.HeadAt}.Text()
+}
+
+// Difference is what a change changes, alone.
+type Difference struct {
+	Change    int64  `json:"change"`
+	Base      string `json:"base_at"`
+	Head      string `json:"head_at"`
+	Patch     string `json:"patch"`
+	Truncated bool   `json:"truncated,omitempty"` // it is longer than what is shown
+}
+
+// Text is a difference for people.
+func (d Difference) Text() string {
+	shown := text.Clean(d.Patch)
+	if d.Truncated {
+		shown += fmt.Sprintf("\n(it is longer; see all of it with: git diff %s %s)\n", text.Line(d.Base), text.Line(d.Head))
 	}
-	return b.String()
+	return shown
 }

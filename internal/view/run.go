@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -103,7 +102,7 @@ func (r Recorded) Text() string {
 	}
 	b.WriteString("\nevents:\n")
 	for _, e := range r.History.Events {
-		fmt.Fprintf(&b, "  %s  %s\n", day(e.At), text.Line(strings.TrimSpace(e.Kind+"  "+detail(e.Data))))
+		fmt.Fprintf(&b, "  %s  %s\n", day(e.At), text.Line(strings.TrimSpace(e.Kind+"  "+e.Detail())))
 	}
 	b.WriteString("effects:\n")
 	for _, e := range r.History.Effects {
@@ -118,21 +117,6 @@ func (r Recorded) Text() string {
 		fmt.Fprintf(&b, "  attempt %d  %s  %s  %s\n", s.Attempt, text.Line(s.Kind), state, text.Line(s.Log))
 	}
 	return b.String()
-}
-
-// detail is the part of an event that tells people most: which effect, or why.
-func detail(data []byte) string {
-	var e struct {
-		Key, Reason, Proof string
-		Found              bool
-	}
-	if json.Unmarshal(data, &e) != nil {
-		return "" // its kind is shown all the same
-	}
-	if e.Found {
-		e.Key += " (found there already)"
-	}
-	return e.Key + e.Reason + e.Proof
 }
 
 // work prints what a run has made so far.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"interlock/internal/git"
 	"interlock/internal/run"
@@ -148,7 +149,7 @@ func (h *Host) runSnapshot(live context.Context, r run.Run, from, room sandbox.R
 	out := filepath.Join(room.Tree(), "answer.json")
 	p.Argv = snapshot.Argv(binary, snapshot.Spec{
 		GitDir: filepath.Join(p.Inside(room.Tree()), "git"), WorkTree: p.Inside(from.Tree()), Objects: p.Inside(h.Repo.Objects()),
-		Parent: head.Hash, Message: fmt.Sprintf("Work on issue %d\n\nLeft uncommitted by the agent of attempt %d, committed by Interlock.", r.Issue, r.Attempt),
+		Parent: head.Hash, Message: message(r),
 	}, p.Inside(out))
 	rec := h.session(r, room, "snapshot")
 	spec := sandbox.Spec{
@@ -164,4 +165,16 @@ func (h *Host) runSnapshot(live context.Context, r run.Run, from, room sandbox.R
 		return "", fmt.Errorf("%w: git in the workspace ended with %d (%s)", snapshot.ErrContent, res.Exit, res.Why)
 	}
 	return out, nil
+}
+
+// message is that of a commit of what an agent left uncommitted: the title of its issue, on one line
+// of a length that lists of commits show whole.
+func message(r run.Run) string {
+	const most = 72
+	after := fmt.Sprintf(" (issue %d)", r.Issue)
+	title := []rune(strings.Join(strings.Fields(r.Task.Title), " "))
+	if room := most - len(after); len(title) > room {
+		title = append(title[:room-3], []rune("...")...)
+	}
+	return fmt.Sprintf("%s%s\n\nLeft uncommitted by the agent of attempt %d, committed by Interlock.", string(title), after, r.Attempt)
 }

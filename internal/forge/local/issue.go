@@ -13,18 +13,29 @@ import (
 // NewIssue files an issue and returns it with its number. An author "" is the person at this
 // machine. ErrInvalid: no title or one of more than 255 characters, a body of more than 256 KiB.
 func (f *Forge) NewIssue(ctx context.Context, title, body string, labels []string, author string) (forge.Issue, error) {
+	is, _, err := f.file(ctx, title, body, labels, author, false)
+	return is, err
+}
+
+// IssueOnce is NewIssue, but an open issue with the very same title and body is taken instead of a
+// new one: made says whether one was filed. Of many who ask at once for the same one files it.
+func (f *Forge) IssueOnce(ctx context.Context, title, body string, labels []string, author string) (is forge.Issue, made bool, err error) {
+	return f.file(ctx, title, body, labels, author, true)
+}
+
+func (f *Forge) file(ctx context.Context, title, body string, labels []string, author string, once bool) (_ forge.Issue, made bool, err error) {
 	title = strings.Join(strings.Fields(forge.CleanText(title)), " ")
-	labels, err := cleanLabels(labels)
+	labels, err = cleanLabels(labels)
 	if err != nil {
-		return forge.Issue{}, err
+		return forge.Issue{}, false, err
 	}
 	switch n := len([]rune(title)); {
 	case n == 0:
-		return forge.Issue{}, fmt.Errorf("new issue: %w: it needs a title", forge.ErrInvalid)
+		return forge.Issue{}, false, fmt.Errorf("new issue: %w: it needs a title", forge.ErrInvalid)
 	case n > maxTitle:
-		return forge.Issue{}, fmt.Errorf("new issue: %w: the title has %d characters, at most %d are allowed; put the rest into the body", forge.ErrInvalid, n, maxTitle)
+		return forge.Issue{}, false, fmt.Errorf("new issue: %w: the title has %d characters, at most %d are allowed; put the rest into the body", forge.ErrInvalid, n, maxTitle)
 	case len(body) > maxBody:
-		return forge.Issue{}, fmt.Errorf("new issue: %w: the body has %d bytes, at most %d are allowed", forge.ErrInvalid, len(body), maxBody)
+		return forge.Issue{}, false, fmt.Errorf("new issue: %w: the body has %d bytes, at most %d are allowed", forge.ErrInvalid, len(body), maxBody)
 	}
 	if author = forge.OneLine(author, maxLogin); author == "" {
 		author = operator()
@@ -35,6 +46,16 @@ func (f *Forge) NewIssue(ctx context.Context, title, body string, labels []strin
 		Assignees: []string{}, Comments: []forge.Comment{}, Created: at, Updated: at,
 	}}
 	err = f.retry(ctx, func() error {
+		if once { // looked for before each try: who was faster took the number that we wanted
+			same, err := f.same(ctx, doc.Issue)
+			if err != nil || same != nil {
+				if same != nil {
+					doc.Issue, made = *same, false
+				}
+				return err
+			}
+		}
+		made = true
 		n, err := f.nextNumber(ctx, issuePrefix)
 		if err != nil {
 			return err
@@ -47,9 +68,23 @@ func (f *Forge) NewIssue(ctx context.Context, title, body string, labels []strin
 		return f.repo.UpdateRefs(ctx, git.Update{Ref: refOf(issuePrefix, n), New: hash})
 	})
 	if err != nil {
-		return forge.Issue{}, fmt.Errorf("new issue: %w", err)
+		return forge.Issue{}, false, fmt.Errorf("new issue: %w", err)
 	}
-	return doc.Issue, nil
+	return doc.Issue, made, nil
+}
+
+// same returns the open issue with this title and body, nil if there is none.
+func (f *Forge) same(ctx context.Context, want forge.Issue) (*forge.Issue, error) {
+	open, err := f.Issues(ctx, forge.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	for _, is := range open {
+		if forge.TaskDigest(is.Title, is.Body) == forge.TaskDigest(want.Title, want.Body) {
+			return &is, nil
+		}
+	}
+	return nil, nil
 }
 
 // CloseIssue closes an issue; closing a closed one succeeds and writes nothing.
@@ -168,6 +203,58 @@ func (f *Forge) Comment(ctx context.Context, n int64, key, body string) (forge.C
 		return added, err
 	})
 	return c, err
+}
+
+// Say leaves a comment of a person's, each time that it is called. An author "" is the person at
+// this machine. ErrInvalid: nothing to say, or more than 64 KiB.
+func (f *Forge) Say(ctx context.Context, n int64, body, author string) (forge.Comment, error) {
+	if author = forge.OneLine(author, maxLogin); author == "" {
+		author = operator()
+	}
+	c := forge.Comment{Author: author, Body: strings.ToValidUTF8(body, "\ufffd"), Created: now()}
+	switch {
+	case strings.TrimSpace(body) == "":
+		return c, fmt.Errorf("comment on issue %d: %w: there is nothing in it", n, forge.ErrInvalid)
+	case len(body) > maxComment:
+		return c, fmt.Errorf("comment on issue %d: %w: it has %d bytes, at most %d are allowed", n, forge.ErrInvalid, len(body), maxComment)
+	}
+	_, err := f.edit(ctx, n, "comment", func(doc *issueDoc) (bool, error) {
+		c.ID = 1
+		for _, have := range doc.Issue.Comments {
+			c.ID = max(c.ID, have.ID+1)
+		}
+		doc.Issue.Comments = append(doc.Issue.Comments, c)
+		return true, nil
+	})
+	return c, err
+}
+
+// Label puts labels on an issue and takes others off, and reports whether that changed anything.
+// Those that say where an issue stands with Interlock are not a person's to set: ErrInvalid.
+func (f *Forge) Label(ctx context.Context, n int64, on, off []string) (is forge.Issue, changed bool, err error) {
+	if on, err = cleanLabels(on); err == nil {
+		off, err = cleanLabels(off)
+	}
+	for _, l := range slices.Concat(on, off) {
+		if strings.HasPrefix(l, forge.LabelPrefix) {
+			err = fmt.Errorf("%w: labels that begin with %s say where the issue stands, and are set by what is done", forge.ErrInvalid, forge.LabelPrefix)
+		}
+	}
+	if err != nil {
+		return forge.Issue{}, false, fmt.Errorf("labels of issue %d: %w", n, err)
+	}
+	is, err = f.edit(ctx, n, "labels", func(doc *issueDoc) (bool, error) {
+		changed = false
+		for _, l := range on {
+			changed = add(&doc.Issue.Labels, l) || changed
+		}
+		for _, l := range off {
+			changed = slices.Contains(doc.Issue.Labels, l) || changed
+			drop(&doc.Issue.Labels, l)
+		}
+		return changed, nil
+	})
+	return is, changed, err
 }
 
 // comment adds a comment unless its key is there already.

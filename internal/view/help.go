@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"interlock/internal/run"
 )
 
-// rootHelp is what `interlock --help` says beside the list of commands.
-func rootHelp() string {
+// RootHelp is what `interlock --help` says beside the list of commands.
+func RootHelp() string {
 	var b strings.Builder
 	b.WriteString(`Interlock lets coding agents work the issues of a repository unattended: one holder per
 issue, a private and confined workspace, checks at the exact commit, exactly one change for
