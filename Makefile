@@ -5,6 +5,8 @@ TESTFLAGS ?=
 OPS       ?= 1000000
 CLAIMOPS  ?= 10000
 FUZZTIME  ?= 30s
+# Of make scale: the sizes. Without them it tries sizes that take a minute.
+LARGE     ?= INTERLOCK_FILES=50000 INTERLOCK_COMMITS=50000 INTERLOCK_BRANCHES=20000 INTERLOCK_RUNS=100000 INTERLOCK_BLOB=500
 .DEFAULT_GOAL := help
 # Of make bench: rows (all when empty), rounds of each side, seconds of load in one; LONG=1 adds the rows that take
 # minutes, JSON=1 prints JSON. DIR is where files are made: the filesystem there is measured.
@@ -12,7 +14,7 @@ ROWS      ?=
 ROUNDS    ?= 5
 SECONDS   ?= 1
 DIR       ?= /var/tmp
-.PHONY: help build man tools check fmt vet house test cover race resume hostile crash races scale torture fuzz bench clean
+.PHONY: help build man tools check fmt vet house test cover race resume hostile crash rows scale races torture fuzz bench clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -43,9 +45,9 @@ vet: ## go vet, with and without failpoints
 house: ## the rules of the house: layers, budgets, documents
 	$(GO) test $(TESTFLAGS) -vet=off .
 
-test: ## all tests but make hostile and make crash, and which statements they run
+test: ## all tests but those of make hostile, crash, scale and rows, and which statements they run
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -parallel 4 -skip '^TestHostile$$' -cover -coverpkg=./... ./... -args -test.gocoverdir=$(COVERAGE)
+	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -parallel 4 -skip '^(TestHostile|TestScale.*|TestRowsMeasure)$$' -cover -coverpkg=./... ./... -args -test.gocoverdir=$(COVERAGE)
 
 cover: ## judge what make test and make resume have covered: every package has a floor
 	@COVERAGE=$(COVERAGE) $(GO) test -vet=off -tags coverage -count=1 -run '^TestCoverage$$' .
@@ -82,9 +84,11 @@ races: ## the races 1,000 times, those of git 100 times, and a repository of 50,
 	INTERLOCK_ROUNDS=1000 $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run 'TestClaims/ClaimRace$$' ./internal/forge
 	INTERLOCK_FILES=50000 $(GO) test $(TESTFLAGS) -vet=off -timeout 30m -run TestScaleFiles ./internal/cli
 
-scale: ## 50,000 files and commits, 20,000 branches, 100,000 past runs, a file of 500 MB (a quarter of an hour)
-	INTERLOCK_FILES=50000 INTERLOCK_COMMITS=50000 INTERLOCK_BRANCHES=20000 INTERLOCK_RUNS=100000 INTERLOCK_BLOB=500 \
-	  $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run TestScale -v ./internal/cli ./internal/git ./internal/store/sqlite
+scale: ## 50,000 files and commits, 20,000 branches, 100,000 past runs, a file of 500 MB (a quarter of an hour); LARGE= for a minute
+	$(LARGE) $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run TestScale -v ./internal/cli ./internal/git ./internal/store/sqlite
+
+rows: ## measure each row of make bench once and shortly: that they can be measured, not what they say
+	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -run '^TestRowsMeasure$$' -v ./internal/bench/rows
 
 fuzz: ## FUZZTIME=30s for each: everything that parses, against what nobody has written
 	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -vet=off -list '^Fuzz' $$p | grep '^Fuzz'); do \

@@ -107,7 +107,7 @@ func TestScaleCommits(t *testing.T) {
 	if got := p.git("-C", p.repo, "rev-list", "--count", "main..interlock/issue-1"); got != "2" {
 		t.Errorf("%s commits are new", got)
 	}
-	if out := p.must(0, "change", "show", "1", "--repo", p.repo); !strings.Contains(out, "+fixed") || strings.Contains(out, "f99") {
+	if out := p.must(0, "change", "show", "1", "--repo", p.repo); !strings.Contains(out, "+fixed") || strings.Contains(out, "diff --git a/f") {
 		t.Errorf("the change shows more than was made:\n%.2000s", out)
 	}
 }

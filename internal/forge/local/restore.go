@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"interlock/internal/forge"
 	"interlock/internal/git"
@@ -22,7 +24,9 @@ const (
 	asidePrefix    = keptPrefix + "aside/"    // what was seen last before somebody rewrote it
 )
 
-const restoreTries = 5 // rounds, each but the first after others have moved something meanwhile
+// restoreTries is how many rounds there are, each but the first after somebody has moved something
+// forward meanwhile. Many who restore at once, each having seen more than the one before, make as many.
+const restoreTries = 40
 
 var _ forge.Restorer = (*Forge)(nil)
 
@@ -35,9 +39,13 @@ var _ forge.Restorer = (*Forge)(nil)
 func (f *Forge) Restore(ctx context.Context, repo *git.Repo) ([]string, error) {
 	m := &mending{Forge: f, repo: repo}
 	var err error
-	for range restoreTries {
+	for try := range restoreTries {
 		if err = m.round(ctx); !errors.Is(err, git.ErrStaleRef) && !errors.Is(err, git.ErrNoRef) {
 			break
+		}
+		select { // so that not all of them look again at the same moment
+		case <-ctx.Done():
+		case <-time.After(rand.N(time.Duration(try+1) * 5 * time.Millisecond)):
 		}
 	}
 	if err != nil {
