@@ -14,7 +14,7 @@ ROWS      ?=
 ROUNDS    ?= 5
 SECONDS   ?= 1
 DIR       ?= /var/tmp
-.PHONY: help build man tools check fmt vet house test cover race resume hostile crash rows scale races torture fuzz bench clean
+.PHONY: help build man tools check fmt vet house test cover race resume hostile crash rows scale installations races torture fuzz bench clean
 # Where make test leaves which statements it ran.
 COVERAGE  := $(CURDIR)/bin/coverage
 
@@ -45,9 +45,9 @@ vet: ## go vet, with and without failpoints
 house: ## the rules of the house: layers, budgets, documents
 	$(GO) test $(TESTFLAGS) -vet=off .
 
-test: ## all tests but those of make hostile, crash, scale and rows, and which statements they run
+test: ## all tests but those of make hostile, crash, scale, rows and installations, and which statements they run
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -parallel 4 -skip '^(TestHostile|TestScale.*|TestRowsMeasure)$$' -cover -coverpkg=./... ./... -args -test.gocoverdir=$(COVERAGE)
+	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -parallel 4 -skip '^(TestHostile|TestScale.*|TestRowsMeasure|TestTwoInstallations30)$$' -cover -coverpkg=./... ./... -args -test.gocoverdir=$(COVERAGE)
 
 cover: ## judge what make test and make resume have covered: every package has a floor
 	@COVERAGE=$(COVERAGE) $(GO) test -vet=off -tags coverage -count=1 -run '^TestCoverage$$' .
@@ -86,6 +86,9 @@ races: ## the races 1,000 times, those of git 100 times, and a repository of 50,
 
 scale: ## 50,000 files and commits, 20,000 branches, 100,000 past runs, a file of 500 MB (a quarter of an hour); LARGE= for a minute
 	$(LARGE) $(GO) test $(TESTFLAGS) -vet=off -timeout 60m -run TestScale -v ./internal/cli ./internal/git ./internal/store/sqlite
+
+installations: ## two installations work 30 issues of one remote, killed at random (a minute and more)
+	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -run '^TestTwoInstallations30$$' -v ./internal/cli
 
 rows: ## measure each row of make bench once and shortly: that they can be measured, not what they say
 	$(GO) test $(TESTFLAGS) -vet=off -timeout 20m -run '^TestRowsMeasure$$' -v ./internal/bench/rows
