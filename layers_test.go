@@ -77,7 +77,7 @@ var layers = map[string]layer{
 	"internal/workspace": {level: 3, may: []string{"run", "git", "sandbox", "toolchain", "store", "snapshot", "filetree", "statedir"}},
 	"internal/claim":     {level: 3, may: []string{"run", "git", "sandbox/process", "text", "store", "forge"}},
 
-	"internal/outgoing": {level: 3, may: []string{"run", "git", "git/patch", "scope", "secret", "text", "forge"}},
+	"internal/outgoing": {level: 3, may: []string{"statedir", "run", "git", "git/patch", "scope", "secret", "text", "forge"}},
 
 	"internal/engine":    {level: 4, may: []string{"outgoing", "run", "git", "git/traits", "sandbox/process", "sandbox", "toolchain", "scope", "shell", "text", "failpoint", "store", "forge", "agent", "lease", "workspace", "check", "claim", "engine/eligibility"}},
 	"internal/retention": {level: 4, may: []string{"run", "git", "sandbox", "text", "filetree", "statedir", "store", "lease", "workspace", "claim", "failpoint", "golang.org/x/sys"}},

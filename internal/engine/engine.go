@@ -79,7 +79,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		return nil, fmt.Errorf("the key of fingerprints: %w", err)
 	}
 	e := &Engine{Config: c, repo: repo}
-	e.guard = &outgoing.Guard{Repo: repo, Env: c.Env, Key: key, Say: e.say}
+	e.guard = &outgoing.Guard{Repo: repo, Env: c.Env, Key: key, State: c.State, Say: e.say}
 	e.Forge = e.guard.Redacting(c.Forge)
 	if e.Notify == nil {
 		e.Notify = func(Notice) {}

@@ -99,6 +99,9 @@ func (e *Engine) agentSession(h *hold, t *task, r run.Run, room sandbox.Room) (e
 		which = fmt.Sprintf("attempt %d, counted as %d of %d", r.Attempt, r.Spent, r.Plan.Attempts)
 	}
 	e.say(r, "agent", "%s: %s starts, sandbox %s", which, text.Short(text.Line(r.Plan.Command), 40), r.Plan.Sandbox)
+	if err := e.guard.Hand(r); err != nil {
+		return ended{room: room}, r, fmt.Errorf("note which values the agent is handed: %w", err)
+	}
 	c := workspace.Command{Argv: t.launch.Argv, Env: slices.Concat(t.launch.Env, passed(e.Env, r.Plan.Env)), Mounts: t.launch.Mounts}
 	end := ended{room: room}
 	var err error

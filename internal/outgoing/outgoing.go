@@ -22,7 +22,9 @@ type Guard struct {
 	Repo *git.Repo // the engine's own
 	Env  []string  // the operator's environment
 	Key  []byte    // see Key
-	Say  func(r run.Run, kind, format string, args ...any)
+	// State is the state directory: which values agents were handed is noted in it, as keyed hashes.
+	State string
+	Say   func(r run.Run, kind, format string, args ...any)
 
 	mu     sync.Mutex
 	handed []string // names of variables that were handed to agents
@@ -35,6 +37,9 @@ type Guard struct {
 func (g *Guard) Check(ctx context.Context, r run.Run) (run.Event, error) {
 	if ev := g.Words(r); ev != nil {
 		return ev, nil
+	}
+	if ev, err := g.unknown(r); ev != nil || err != nil {
+		return ev, err
 	}
 	ev, err := g.inScope(ctx, r)
 	if err == nil && ev == nil {
@@ -70,12 +75,14 @@ func (g *Guard) inScope(ctx context.Context, r run.Run) (run.Event, error) {
 	}
 	var b strings.Builder
 	b.WriteString("These changes are not allowed, in no commit of yours. Start your commits anew from the base (git reset --soft), without them:\n")
+	known := g.Known(r.Plan) // the name of a file may hold a secret
 	for _, f := range found {
-		fmt.Fprintf(&b, "- %s\n", f.Text)
+		fmt.Fprintf(&b, "- %s\n", known.Redact(f.Text))
 	}
-	g.Say(r, "out of scope", "%s", found[0].Text)
+	first := known.Redact(found[0].Text)
+	g.Say(r, "out of scope", "%s", first)
 	return run.Failed{
-		Reason:   fmt.Sprintf("attempt %d: out of scope: %s (%d in all)", r.Attempt, found[0].Text, len(found)),
+		Reason:   fmt.Sprintf("attempt %d: out of scope: %s (%d in all)", r.Attempt, first, len(found)),
 		Findings: b.String(),
 	}, nil
 }

@@ -61,7 +61,7 @@ func (k *Keeper) Export(ctx context.Context, id, dir string) (x Exported, err er
 		return x, &RefusedError{Exit: run.ExitRefused, What: fmt.Sprintf("run %s: the engine's repository is gone", id), Safe: "nothing was changed", Next: "interlock workspace list"}
 	}
 	for _, name := range g.names {
-		if attempt(name) == 0 || !g.begun(filepath.Join(k.dir(id), name)) {
+		if attempt(name) == 0 || !g.begun(name) {
 			continue
 		}
 		if err := k.bring(ctx, g, name, &x); err != nil {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"interlock/internal/filetree"
 	"interlock/internal/git"
@@ -40,7 +43,7 @@ func (k *Keeper) judge(ctx context.Context, g *group, name string) (Workspace, e
 		w.Work, w.Why = None, "a clean tree that a check ran in"
 	case attempt(name) == 0:
 		w.Why = "Interlock does not make a workspace of that name"
-	case !g.begun(room.Root):
+	case !g.begun(name):
 		w.Work, w.Why = k.unbegun(g, name)
 	case err != nil && !exists(room.Root):
 		return w, err
@@ -53,9 +56,10 @@ func (k *Keeper) judge(ctx context.Context, g *group, name string) (Workspace, e
 	return w, err
 }
 
-// begun reports whether an agent was started in a workspace.
-func (g *group) begun(root string) bool {
-	return slices.ContainsFunc(g.sessions, func(s store.Session) bool { return s.Dir == root && s.Kind == "agent" })
+// begun reports whether an agent was started in a workspace. It goes by its name among those of the
+// run: the same state may be reached by another path now, or lie somewhere else.
+func (g *group) begun(name string) bool {
+	return slices.ContainsFunc(g.sessions, func(s store.Session) bool { return filepath.Base(s.Dir) == name && s.Kind == "agent" })
 }
 
 // unbegun is a workspace in which no agent was started, as far as the store knows. A state that was
@@ -95,6 +99,14 @@ func (k *Keeper) weigh(ctx context.Context, g *group, room sandbox.Room, digest 
 		w.Why = "the engine's repository, which it was imported into, is gone"
 		return nil
 	}
+	if w.Why, err = untaken(ctx, g.repo, rec.Head, room); err != nil || w.Why != "" {
+		return err
+	}
+	return k.weighTips(ctx, g, room, rec.Head, w)
+}
+
+// weighTips looks for all commits of a workspace in the engine's repository.
+func (k *Keeper) weighTips(ctx context.Context, g *group, room sandbox.Room, head string, w *Workspace) error {
 	tips, err := workspace.Tips(room)
 	if err != nil {
 		w.Why = err.Error()
@@ -106,13 +118,43 @@ func (k *Keeper) weigh(ctx context.Context, g *group, room sandbox.Room, digest 
 			return err
 		}
 	}
-	if ok, err := pinned(ctx, g.repo, rec.Head); err != nil || !ok {
+	if ok, err := pinned(ctx, g.repo, head); err != nil || !ok {
 		w.Why = "what was imported of it is gone from the engine's repository"
 		return err
 	}
-	w.head = rec.Head
-	w.Work, w.Why, err = k.whereIs(ctx, g, rec.Head)
+	w.head = head
+	w.Work, w.Why, err = k.whereIs(ctx, g, head)
 	return err
+}
+
+// untaken says what of a tree no import takes, though the head speaks of it: what lies in the directory
+// of a submodule, and entries of the stash below the newest one.
+func untaken(ctx context.Context, repo *git.Repo, head string, room sandbox.Room) (string, error) {
+	out, err := repo.RunBounded(ctx, git.Command{Args: []string{"ls-tree", "-r", "-z", "--full-tree", head}, MaxOutput: git.MaxListing})
+	if cause := context.Cause(ctx); cause != nil {
+		return "", cause
+	}
+	if err != nil { // too many, or gone: what cannot be told is not safe
+		return "what was imported of it cannot be looked through", nil
+	}
+	root, err := os.OpenRoot(room.Tree())
+	if err != nil {
+		return "its tree cannot be opened: " + err.Error(), nil
+	}
+	defer root.Close()
+	for entry := range strings.SplitSeq(string(out.Stdout), "\x00") {
+		about, name, _ := strings.Cut(entry, "\t")
+		if !strings.HasPrefix(about, "160000 ") {
+			continue
+		}
+		if inside, err := fs.ReadDir(root.FS(), name); len(inside) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Sprintf("what lies in the submodule %s was not imported", git.Escape(name)), nil
+		}
+	}
+	if old, err := workspace.OlderStash(root); err != nil || old {
+		return "entries of its stash below the newest one were not imported", nil
+	}
+	return "", nil
 }
 
 // whereIs says where else the imported head of a workspace is.

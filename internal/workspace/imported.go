@@ -93,6 +93,16 @@ func Tips(room sandbox.Room) (map[string]string, error) {
 	return tips, nil
 }
 
+// OlderStash reports whether a workspace's stash has entries below the newest one, which is all that
+// its ref holds.
+func OlderStash(root *os.Root) (bool, error) {
+	log, err := readBounded(root, ".git/logs/refs/stash", packedMost)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return strings.Count(log, "\n") > 1, err
+}
+
 func packedTips(root *os.Root, tips map[string]string) error {
 	packed, err := readBounded(root, ".git/packed-refs", packedMost)
 	if errors.Is(err, fs.ErrNotExist) {
