@@ -32,7 +32,7 @@ func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
 		return h.Apply(r, e.spent(r))
 	}
 	if ev := e.guard.Words(r); ev != nil { // what no attempt would help
-		return h.Apply(r, ev)
+		return h.Apply(r, untilChanged(r, ev))
 	}
 	h.Within(3 * run.GitTotal)
 	if err := e.Ready(h.Session); err != nil {
@@ -73,6 +73,16 @@ func (e *Engine) spent(r run.Run) run.Event {
 		Then:   "mend the issue, the agent or the checks; to have one session more all the same: interlock retry " + r.ID,
 		Exit:   run.ExitFailed, Precond: eligibility.Precondition(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 	}
+}
+
+// untilChanged has a run that is parked before a session rest until its task or its plan is another
+// one: nothing was made yet, so that it does not depend on the base.
+func untilChanged(r run.Run, ev run.Event) run.Event {
+	if parked, is := ev.(run.ParkedBecause); is {
+		parked.Precond = eligibility.Precondition(r.Task.Digest, "", r.Plan)
+		return parked
+	}
+	return ev
 }
 
 // hopeless parks a run whose next attempt would end as this one did, until the operator has seen
