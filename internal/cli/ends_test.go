@@ -61,6 +61,9 @@ func TestAcceptedElsewhere(t *testing.T) {
 	p.state = filepath.Join(t.TempDir(), "elsewhere")
 	p.must(0, "change", "accept", "1", "--repo", p.repo)
 	p.state = here
+	if out := p.must(0, "show", "1", "--repo", p.repo); !strings.Contains(out, "why       change 1 was accepted") || !strings.Contains(out, "next      interlock issue show 1") {
+		t.Errorf("shown before: %s", out)
+	}
 	if out := p.must(1, p.work()...); !strings.Contains(out, "change 1") || !strings.Contains(out, "accepted") {
 		t.Errorf("after: %s", out)
 	}
