@@ -61,6 +61,9 @@ func TestAcceptedElsewhere(t *testing.T) {
 	p.state = filepath.Join(t.TempDir(), "elsewhere")
 	p.must(0, "change", "accept", "1", "--repo", p.repo)
 	p.state = here
+	if out := p.must(0, "show", "1", "--repo", p.repo); !strings.Contains(out, "why       change 1 was accepted") || !strings.Contains(out, "next      interlock issue show 1") {
+		t.Errorf("shown before: %s", out)
+	}
 	if out := p.must(1, p.work()...); !strings.Contains(out, "change 1") || !strings.Contains(out, "accepted") {
 		t.Errorf("after: %s", out)
 	}
@@ -79,8 +82,8 @@ func TestEndsOfAgents(t *testing.T) {
 	}{
 		"total": {"sleep 600", "ended after 1s", []string{"--agent-timeout", "1s"}},
 		"idle":  {"sleep 600", "without output or a change", []string{"--idle-timeout", "1s"}},
-		"none":  {"exec no-such-program-at-all", "not found (exit 127)", nil},
-		"text":  {"chmod 600 $0; touch /tmp/text && exec /tmp/text", "cannot be executed (exit 126)", nil},
+		"none":  {"exec no-such-program-at-all", "1 of 1 attempts are used; the last one: the agent ended with exit 127: a command that it calls was not found", nil},
+		"text":  {"chmod 600 $0; touch /tmp/text && exec /tmp/text", "1 of 1 attempts are used; the last one: the agent ended with exit 126: a command that it calls cannot be executed", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,6 +97,28 @@ func TestEndsOfAgents(t *testing.T) {
 			}
 			p.dead()
 		})
+	}
+}
+
+// TestAgentNotFound: an agent that calls what is not there was found itself, so that its attempts are
+// used; one whose own program is not where sessions run is not started again.
+func TestAgentNotFound(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "#!/bin/sh\nno-such-program-at-all\n", "")
+	out := p.must(8, p.work("--attempts", "2")...)
+	if !strings.Contains(out, "2 of 2 attempts are used; the last one: the agent ended with exit 127: a command that it calls was not found") {
+		t.Errorf("an agent that was found:\n%s", out)
+	}
+	if p.level == "none" {
+		t.Skip("its program would be found")
+	}
+	p.file("Another")
+	args := []string{"run", "--repo", p.repo, "--issue", "2", "--command", "agent.sh x", "--checks", "true", "--attempts", "2", "--sandbox", p.level}
+	cmd, said := p.command([]string{"PATH=.:" + os.Getenv("PATH")}, args...)
+	cmd.Dir = filepath.Dir(p.agent) // which only the operator's PATH leads to
+	if code := p.end(cmd, cmd.Run()); code != 8 || !strings.Contains(said.String(), "the agent's command was not found (exit 127): agent.sh x") ||
+		strings.Contains(said.String(), "attempt 2") {
+		t.Errorf("exit %d, an agent that is not where sessions run:\n%s", code, said)
 	}
 }
 

@@ -75,6 +75,26 @@ func (a *app) why(ctx context.Context, repo, word string) (reason.Answer, error)
 	return x.Run(ctx, r)
 }
 
+// reviewed is a run as it is shown when it rests: of one in review with what became of its change,
+// where its repository is there.
+func (a *app) reviewed(ctx context.Context, repo string, r run.Run) (run.Run, error) {
+	if r.State != run.InReview {
+		return r, nil
+	}
+	x, done, err := a.explainer(ctx, a.whereIs(r, repo))
+	switch {
+	case errors.Is(err, git.ErrNotRepository):
+		return r, nil
+	case err != nil:
+		return r, err
+	}
+	defer done()
+	if x.Look.RepoKey != r.Repo {
+		return r, nil // another repository is there now
+	}
+	return x.Review(ctx, r)
+}
+
 // whereIs is the path of a run's repository: as it was, or where it is said to be now.
 func (a *app) whereIs(r run.Run, repo string) string {
 	if _, typed := flagValue(a.args, "--repo"); typed {

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +47,30 @@ func (p *project) plant(number, document string) {
 
 const document = `{"format":1,"issue":{"number":1,"title":TITLE,"body":BODY,"state":"open","labels":[],"assignees":[],"author":"x",
 "comments":[],"created":"2020-01-01T00:00:00Z","updated":"2020-01-01T00:00:00Z"}}`
+
+// TestSecretTitle: an issue that was parked before a session keeps nobody from the next one, on whatever
+// base, and is worked when the settings that it was parked by are others.
+func TestSecretTitle(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, quick, "")
+	p.must(0, "issue", "close", "1", "--repo", p.repo)
+	p.file("Use ghp_" + "kD8sLq27ZxVb91MnTpWc40RyGhJfEuAoQi35")
+	p.file("The other one")
+	entry := regexp.MustCompile("fingerprint:[0-9a-f]{16}").FindString(p.must(1, p.next()...))
+	p.commit("other", "text\n")
+	if a := p.why("2"); a.State != "parked" || a.Startable || !strings.Contains(a.Why, "nothing it depends on has changed") {
+		t.Errorf("parked: %+v", a)
+	}
+	if out := p.must(0, p.next()...); !strings.Contains(out, "issue 3: in review") || !strings.Contains(out, "a secret would be published: GitHub token") {
+		t.Errorf("the next one:\n%s", out)
+	}
+	if rows := p.runs(); len(rows) != 2 {
+		t.Errorf("runs: %+v, want one for each issue", rows)
+	}
+	if out := p.must(0, p.next("--allow-secret", entry)...); !strings.Contains(out, "issue 2: in review") {
+		t.Errorf("allowed:\n%s", out)
+	}
+}
 
 // TestImpossibleIssue: an issue that nobody could work keeps nobody from the next one, and says why.
 func TestImpossibleIssue(t *testing.T) {

@@ -120,7 +120,13 @@ func (a *app) showCommand() *cobra.Command {
 		Example: "  interlock show 1\n  interlock show 1 --repo ../other --json",
 		Args:    one("run or issue", "interlock show 1"),
 	}, func(ctx context.Context, args []string) error {
-		return a.withRun(ctx, repo, args[0], func(s *sqlite.Store, r run.Run) error { return a.showRun(ctx, s, r) })
+		return a.withRun(ctx, repo, args[0], func(s *sqlite.Store, r run.Run) error {
+			r, err := a.reviewed(ctx, repo, r)
+			if err != nil {
+				return err
+			}
+			return a.showRun(ctx, s, r)
+		})
 	})
 	repoFlag(c, &repo)
 	a.jsonFlag(c, "print the run and its history as one JSON object")
@@ -136,6 +142,7 @@ func (a *app) showRun(ctx context.Context, s store.Store, r run.Run) error {
 	if shown.Stopped, err = reason.Stopped(ctx, s, r); err != nil {
 		return err
 	}
+	shown.Next = carry(shown.Next, a.args)
 	if shown.Stopped != "" {
 		shown.Next = carry(fmt.Sprintf("interlock run --repo %s --issue %d", text.Quote(r.RepoPath), r.Issue), a.args)
 	}

@@ -54,6 +54,9 @@ more ends the watch with exit 1, and the command that goes on.`,
 		if err != nil {
 			return err
 		}
+		if r, err = a.reviewed(ctx, repo, r); err != nil {
+			return err
+		}
 		return a.result(ctx, r, nil)
 	})
 	repoFlag(c, &repo)

@@ -110,6 +110,51 @@ func TestExplainResting(t *testing.T) {
 	p.must(1, "explain", "7-none", "--repo", p.repo)
 }
 
+// TestClosedChange: of a run in review whose change was closed, explain, show and
+// watch say so, and name a command that goes on from there.
+func TestClosedChange(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, quick, "")
+	p.must(0, p.work()...)
+	id := p.runs()[0].ID
+	everywhere := func(says, next string, typed int) {
+		t.Helper()
+		a := p.why("1")
+		if !strings.Contains(a.Why, says) || strings.Contains(a.Why, "waits for a reviewer") || !strings.HasPrefix(a.Next, next) {
+			t.Errorf("explain: %+v", a)
+		}
+		for _, verb := range []string{"show", "watch"} {
+			out, told := p.must(0, verb, id), ""
+			if _, told, _ = strings.Cut(out, "issue 1"); verb == "show" {
+				told, _, _ = strings.Cut(told, "events:")
+			} else { // what was recorded comes before how it rests
+				_, told, _ = strings.Cut(told, "issue 1: in review")
+			}
+			if !strings.Contains(told, says) || strings.Contains(told, "waits for a reviewer") || strings.Contains(told, "change accept") || !strings.Contains(told, next) {
+				t.Errorf("%s does not say %q, next %q:\n%s", verb, says, next, out)
+			}
+		}
+		p.type1(typed, a.Next)
+	}
+	p.must(0, "change", "close", "1", "--repo", p.repo)
+	p.must(0, "issue", "close", "1", "--repo", p.repo)
+	everywhere("change 1 was closed, not merged", "interlock issue show 1", 0)
+	p = newProject(t, quick, "")
+	p.must(0, p.work()...)
+	id = p.runs()[0].ID
+	p.must(0, "change", "close", "1", "--repo", p.repo)
+	if out := p.must(0, "show", id); !strings.Contains(out, "then      to give it up instead: interlock issue close 1 --repo ") {
+		t.Errorf("the other way out:\n%s", out)
+	}
+	everywhere("change 1 was closed, not merged", "interlock retry "+id, 0)
+	if rows := p.runs(); len(rows) != 2 || rows[0].State != "in review" {
+		t.Errorf("after the retry: %+v", rows)
+	}
+	if out := p.must(0, "show", id); !strings.Contains(out, "next      interlock explain "+p.runs()[0].ID) {
+		t.Errorf("of a run that is not the newest:\n%s", out)
+	}
+}
+
 // TestExplainHeldElsewhere: an issue that another installation holds by its claim.
 func TestExplainHeldElsewhere(t *testing.T) {
 	t.Parallel()

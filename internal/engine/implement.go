@@ -17,6 +17,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/sandbox"
 	"interlock/internal/scope"
+	"interlock/internal/shell"
 	"interlock/internal/text"
 	"interlock/internal/workspace"
 )
@@ -31,7 +32,7 @@ func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
 		return h.Apply(r, e.spent(r))
 	}
 	if ev := e.guard.Words(r); ev != nil { // what no attempt would help
-		return h.Apply(r, ev)
+		return h.Apply(r, untilChanged(r, ev))
 	}
 	h.Within(3 * run.GitTotal)
 	if err := e.Ready(h.Session); err != nil {
@@ -72,6 +73,16 @@ func (e *Engine) spent(r run.Run) run.Event {
 		Then:   "mend the issue, the agent or the checks; to have one session more all the same: interlock retry " + r.ID,
 		Exit:   run.ExitFailed, Precond: eligibility.Precondition(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 	}
+}
+
+// untilChanged has a run that is parked before a session rest until its task or its plan is another
+// one: nothing was made yet, so that it does not depend on the base.
+func untilChanged(r run.Run, ev run.Event) run.Event {
+	if parked, is := ev.(run.ParkedBecause); is {
+		parked.Precond = eligibility.Precondition(r.Task.Digest, "", r.Plan)
+		return parked
+	}
+	return ev
 }
 
 // hopeless parks a run whose next attempt would end as this one did, until the operator has seen
@@ -263,13 +274,11 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 		return fail(fmt.Sprintf("You were ended because you had more than %d processes and threads at once. Start fewer.", r.Plan.MaxTasks), "the agent ran into --max-tasks %d", r.Plan.MaxTasks)
 	case res.Why == "memory":
 		return fail(fmt.Sprintf("You were ended because you needed more than %d bytes of memory. Need less.", r.Plan.MaxMemory), "the agent ran into --max-memory (%d bytes)", r.Plan.MaxMemory)
-	case res.Exit == 127 && nothing:
-		return h.Apply(r, e.hopeless(r, "the agent's command was not found (exit 127): "+r.Plan.Command))
-	case res.Exit == 126 && nothing:
-		return h.Apply(r, e.hopeless(r, "the agent's command cannot be executed (exit 126): "+r.Plan.Command))
+	case nothing && (res.Exit == 127 || res.Exit == 126) && e.absent(r.Plan):
+		return h.Apply(r, e.hopeless(r, fmt.Sprintf("the agent's command was not found (exit %d): %s", res.Exit, r.Plan.Command)))
 	case res.Exit != 0:
 		how := strings.TrimSpace(fmt.Sprintf("%d %s", res.Exit, res.Signal))
-		return fail(fmt.Sprintf("You ended with exit code %s. What you had done is in the workspace.", how), "the agent ended with exit %s", how)
+		return fail(fmt.Sprintf("You ended with exit code %s. What you had done is in the workspace.", how), "the agent ended with exit %s%s", how, called(res.Exit))
 	}
 	base := r.Base.Commit
 	onBase, err := e.repo.IsAncestor(h.Live, base.Hash, head.Hash)
@@ -284,6 +293,24 @@ func (e *Engine) judge(h *hold, r run.Run, s ended, head git.Commit) (run.Run, e
 	}
 	e.say(r, "delivered", "attempt %d brought %.12s", r.Attempt, head.Hash)
 	return h.Apply(r, run.Delivered{Head: run.Commit{Hash: head.Hash, Tree: head.Tree}})
+}
+
+// absent reports whether the program that the agent's line begins with is known not to be where
+// sessions run. A file that was found before the start was hashed, so that it was there.
+func (e *Engine) absent(p run.Plan) bool {
+	_, found := shell.Look(p.Command, e.path(p))
+	return p.CommandDigest == "" && found == shell.Missing
+}
+
+// called says what the shells' two codes mean of an agent that was started itself.
+func called(exit int) string {
+	switch exit {
+	case 126:
+		return ": a command that it calls cannot be executed; see the log"
+	case 127:
+		return ": a command that it calls was not found; see the log"
+	}
+	return ""
 }
 
 // interruptedBy replaces an error that an interrupt made by the interrupt; a cancel is carried out

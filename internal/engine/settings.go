@@ -80,14 +80,7 @@ func (e *Engine) asStarted(ctx context.Context, t *task, r run.Run) (*task, erro
 // haveChecks refuses a check whose program is known not to be where checks run. A path below the
 // tree, and what only a shell can tell, is left to the check.
 func (e *Engine) haveChecks(p run.Plan) error {
-	path := e.work.Path
-	if p.Sandbox == string(sandbox.None) {
-		for _, kv := range e.Env {
-			if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-				path = v
-			}
-		}
-	}
+	path := e.path(p)
 	for _, line := range p.Checks {
 		if word, found := shell.Look(line, path); found == shell.Missing && word != "interlock" {
 			return &Refusal{
@@ -97,4 +90,17 @@ func (e *Engine) haveChecks(p run.Plan) error {
 		}
 	}
 	return nil
+}
+
+// path is the PATH that sessions and checks of a plan run with.
+func (e *Engine) path(p run.Plan) string {
+	path := e.work.Path
+	if p.Sandbox == string(sandbox.None) {
+		for _, kv := range e.Env {
+			if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+				path = v
+			}
+		}
+	}
+	return path
 }

@@ -71,6 +71,8 @@ func (x *Explainer) Issue(ctx context.Context, n int64) (Answer, error) {
 		return a, err
 	}
 	if last != nil {
+		reviewed := x.reviewed(ctx, *last)
+		last = &reviewed
 		if a, err = x.record(ctx, a, *last); err != nil || last.State.Live() {
 			return a, err
 		}
@@ -87,7 +89,7 @@ func (x *Explainer) Run(ctx context.Context, r run.Run) (Answer, error) {
 	if x.Look != nil && (len(newest) == 0 || newest[0].ID == r.ID) {
 		return x.Issue(ctx, r.Issue)
 	}
-	a, err := x.record(ctx, Answer{Issue: r.Issue, Title: r.Task.Title}, r)
+	a, err := x.record(ctx, Answer{Issue: r.Issue, Title: r.Task.Title}, x.reviewed(ctx, r))
 	switch {
 	case err != nil:
 		return a, err
@@ -99,6 +101,39 @@ func (x *Explainer) Run(ctx context.Context, r run.Run) (Answer, error) {
 		a.Next, a.Then = "interlock show "+r.ID, "type the command again with --repo and the path that the repository has now"
 	}
 	return a, nil
+}
+
+// Review returns a run as it is to be shown: of one whose change does not wait for a reviewer any
+// more with what became of that, and the command that goes on from there.
+func (x *Explainer) Review(ctx context.Context, r run.Run) (run.Run, error) {
+	shown := x.reviewed(ctx, r)
+	if shown.Reason == r.Reason {
+		return r, nil
+	}
+	a, err := x.Run(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	shown.Next, shown.Then = a.Next, a.Then
+	return shown, nil
+}
+
+// reviewed is a run with what became of its change for a reason, which nobody saves when that is
+// closed, or merged elsewhere. Where the change cannot be read, what was recorded is told.
+func (x *Explainer) reviewed(ctx context.Context, r run.Run) run.Run {
+	if r.State != run.InReview || x.Look == nil {
+		return r
+	}
+	changes, err := x.Look.Forge.Changes(ctx, r.Branch)
+	i := slices.IndexFunc(changes, func(c forge.Change) bool { return c.Number == r.Change })
+	switch {
+	case err != nil || i < 0:
+	case changes[i].State == "closed":
+		r.Reason = fmt.Sprintf("change %d was closed, not merged", r.Change)
+	case changes[i].State == "merged":
+		r.Reason = fmt.Sprintf("change %d was accepted", r.Change)
+	}
+	return r
 }
 
 // record says what the record of a run says. That is all there is to say of one that is live.
@@ -162,6 +197,9 @@ func (x *Explainer) startable(ctx context.Context, a Answer, is forge.Issue, las
 	a.Startable, a.Then, a.Next = true, "", x.Start(a.Issue)
 	if last != nil {
 		a.Next = "interlock retry " + last.ID // with the settings that it had
+		if last.State == run.InReview {
+			a.Then = fmt.Sprintf("to give it up instead: interlock issue close %d --repo %s", a.Issue, text.Quote(x.Look.RepoPath))
+		}
 	}
 	a.Why = "nothing keeps it from being worked" + became(last)
 	if last != nil && last.Retry != "" {

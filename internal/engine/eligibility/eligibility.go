@@ -87,8 +87,8 @@ func (l *Look) Rests(ctx context.Context, base string, plan run.Plan, last run.R
 		return l.inReview(ctx, last)
 	case run.Parked, run.Done:
 		plan.Attempts = max(plan.Attempts, last.Allowed)
-		precond, err := l.precondition(ctx, base, plan, last.Issue)
-		if err != nil || precond != last.Precond || precond == "" {
+		same, err := l.unchanged(ctx, base, plan, last)
+		if err != nil || !same {
 			return false, err
 		}
 		next := last.Next
@@ -206,21 +206,23 @@ func (l *Look) NoBase(branch string, err error) error {
 	return r
 }
 
-// precondition digests all that a parked issue depends on: while it is the same, trying again
-// would end the same.
-func (l *Look) precondition(ctx context.Context, base string, plan run.Plan, issue int64) (string, error) {
-	is, err := l.Issue(ctx, issue)
+// unchanged reports whether all that a run was parked for is as it was: while it is, trying again
+// would end the same. What was parked before anything was made depends on no base.
+func (l *Look) unchanged(ctx context.Context, base string, plan run.Plan, last run.Run) (bool, error) {
+	is, err := l.Issue(ctx, last.Issue)
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	_, hash, err := l.Forge.Base(ctx, base)
 	if err != nil {
-		return "", l.NoBase(base, err)
+		return false, l.NoBase(base, err)
 	}
-	return Precondition(forge.TaskDigest(is.Title, is.Body), hash, plan), nil
+	task := forge.TaskDigest(is.Title, is.Body)
+	return last.Precond == Precondition(task, hash, plan) || last.Precond == Precondition(task, "", plan), nil
 }
 
-// Precondition digests what a run of a task, from a base commit, by a plan depends on.
+// Precondition digests what a run of a task, from a base commit, by a plan depends on. base is ""
+// for what depends on none.
 func Precondition(task, base string, p run.Plan) string {
 	data, err := json.Marshal(struct {
 		Task, Base string
