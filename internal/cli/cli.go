@@ -198,6 +198,11 @@ func (a *app) root() *cobra.Command {
 		return a.colourKnown()
 	}
 	root.AddCommand(a.commands()...)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = topics       // its own answer to a command that there is not is no error
+		root.RemoveCommand(help) // it has no manual page; cobra adds it again
+	}
 	a.offers().Attach(root)
 	return root
 }

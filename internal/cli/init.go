@@ -23,7 +23,7 @@ writes .interlock/config.yaml into the work tree. It counts when it is committed
 With --operator it writes your own file instead: agent, variables, sandbox, limits. A file that is
 there is left alone, unless --force is given.`,
 		Example: "  interlock init\n  interlock init --print\n  interlock init --operator",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
 		p, err := a.propose(ctx, repo, operator)
 		if err != nil {

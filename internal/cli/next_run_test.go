@@ -189,6 +189,7 @@ func (y *typist) ofRepositories() {
 	if head := y.git("-C", empty, "log", "--format=%s"); head != "first commit" {
 		y.t.Errorf("the commit that was said: %q", head)
 	}
+	y.next(y.provoke(2, "issue", "new", "Title", "--repo", empty), 0, "2")
 	other := newProject(y.t, quick, "")
 	other.state = y.state
 	other.must(8, other.work("--command", "exit 1", "--attempts", "1")...)

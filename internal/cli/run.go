@@ -67,7 +67,7 @@ the settings that it was started with: only flags change them.`,
 		Example: "  interlock run 1\n  interlock run --next\n  " + runExample + "\n" +
 			"  interlock run --next --command 'my-agent --task -' --checks 'go vet ./...' --checks 'go test ./...' --wait 60s\n" +
 			"  interlock run --issue 7 --lane build --command ./agent.sh --checks 'make test' --allow-no-tests --json",
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 	}, nil)
 	repoFlag(c, &repo)
 	c.Flags().Int64Var(&issue, "issue", 0, "the issue to work")
