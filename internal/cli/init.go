@@ -25,6 +25,9 @@ there is left alone, unless --force is given.`,
 		Example: "  interlock init\n  interlock init --print\n  interlock init --operator",
 		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
+		if show && a.json {
+			return &usageError{"--print prints the file as it is, so --json does not go with it", "interlock init --print"}
+		}
 		p, err := a.propose(ctx, repo, operator)
 		if err != nil {
 			return err
