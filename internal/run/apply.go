@@ -172,7 +172,7 @@ func (r *Run) sessionStarted(e SessionStarted) error {
 	r.Attempt++
 	r.Spent++
 	r.Running = true
-	r.Sandbox = e.Sandbox
+	r.Sandbox, r.AllowWith = e.Sandbox, ""
 	r.Reason = fmt.Sprintf("attempt %d: the agent works", r.Attempt)
 	return nil
 }
@@ -227,6 +227,7 @@ func (r *Run) failed(e Failed) error {
 		return errors.New("work that was delivered cannot fail any more")
 	}
 	r.State, r.Findings, r.Reason, r.Effects, r.Running = Implementing, e.Findings, e.Reason, nil, false
+	r.AllowWith = e.AllowWith
 	r.tip(e.Tip)
 	return nil
 }

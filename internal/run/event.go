@@ -53,6 +53,8 @@ type Failed struct {
 	Reason   string `json:"reason"`
 	Findings string `json:"findings"`
 	Tip      string `json:"tip"` // where the next attempt starts; "" keeps the present tip
+
+	AllowWith string `json:"allow_with,omitempty"` // as in Run
 }
 
 // Verified: the checks have spoken of the exact head.
