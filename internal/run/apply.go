@@ -250,7 +250,7 @@ func (r *Run) verified(e Verified) error {
 	}
 	r.State, r.Reason, r.Findings = Landing, "the checks passed", ""
 	if r.Plan.Lane == LaneBuild {
-		r.Precond, r.Next = e.Precond, e.Next
+		r.Precond, r.Next, r.Then = e.Precond, e.Next, e.Then
 		r.note("built", fmt.Sprintf("Built %s on %s; the checks passed. Lane build: nothing was pushed.", v.Head.Hash, r.Base.Branch))
 		r.giveBack()
 		return nil

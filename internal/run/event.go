@@ -62,6 +62,8 @@ type Verified struct {
 	Verdict Verdict `json:"verdict"`
 	Precond string  `json:"precond"` // what a run that ends with the verdict depends on
 	Next    string  `json:"next"`    // where its work is found
+
+	Then string `json:"then,omitempty"` // what to do after it
 }
 
 // BaseMoved: the base branch has moved and the head no longer merges into it.
