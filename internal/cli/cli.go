@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,7 @@ type app struct {
 	started bool     // the command line was understood; what fails now is not its fault
 	color   string   // --color as typed
 	exit    int      // the code of a command that did what it was asked, and has more to say than 0
+	filed   int64    // the issue that the command filed before it worked it
 	git     *git.Git // found at the first need
 	show    *progress.Show
 
@@ -89,6 +91,9 @@ func (a *app) finish(ctx context.Context, err error) int {
 	}
 	p := explain(ctx, err, a.args)
 	p.Next = carry(p.Next, a.args)
+	if a.filed > 0 && (p.Safe == nothingChanged || p.Safe == "nothing was started") {
+		p.Safe = fmt.Sprintf("issue %d is filed; nothing was started", a.filed)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.json || slices.Contains(a.args, "--json") {

@@ -125,9 +125,9 @@ func (a *app) fileTask(ctx context.Context, repo, task, file string, typed polic
 		err = a.restore(ctx, f)
 	}
 	if err == nil {
-		kind := "filed"
-		if !made {
-			kind = "found"
+		kind := "found"
+		if made {
+			kind, a.filed = "filed", is.Number
 		}
 		a.progress()(engine.Notice{At: a.env.Now(), Issue: is.Number, Kind: kind, Text: text.Quote(is.Title)})
 	}
