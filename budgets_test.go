@@ -19,7 +19,7 @@ const (
 // exceptions are the things that may be over a budget, each with its reason. The number is the
 // most it may be: an exception has a budget too.
 var exceptions = map[string]exception{
-	"lines of package internal/cli": {3100, "one file for each command, and there are many; they wire and print, and decide nothing"},
+	"lines of package internal/cli": {3130, "one file for each command, and there are many; they wire and print, and decide nothing"},
 }
 
 type exception struct {

@@ -16,14 +16,39 @@ func repoFlag(c *cobra.Command, repo *string) {
 	c.Flags().StringVar(repo, "repo", ".", "the repository: any path in it, or its file:// URL")
 }
 
-// one wants exactly one argument.
+// one wants exactly one argument. The example is for number 1; the number that was typed takes its place.
 func one(what, example string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return nil
 		}
-		return &usageError{fmt.Sprintf("one %s is wanted, %d were given", what, len(args)), example}
+		next := example
+		if len(args) > 0 {
+			if n, err := number("issue", args[0]); err == nil {
+				next = strings.Replace(example, " 1", fmt.Sprintf(" %d", n), 1)
+			}
+		}
+		return &usageError{fmt.Sprintf("one %s is wanted, %d were given", what, len(args)), next}
 	}
+}
+
+// atMost wants no more than so many arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		takes := map[int]string{0: "no arguments", 1: "one argument"}[n]
+		return &usageError{fmt.Sprintf("%s is too much: %s takes %s", text.Quote(args[n]), c.CommandPath(), takes), c.CommandPath() + " --help"}
+	}
+}
+
+// topics wants the words of a command, for help.
+func topics(c *cobra.Command, args []string) error {
+	if _, left, err := c.Root().Find(args); err != nil || len(left) > 0 {
+		return &usageError{"there is no command " + text.Quote(strings.Join(args, " ")), "interlock --help"}
+	}
+	return nil
 }
 
 // number reads the number of an issue or a change.

@@ -30,7 +30,7 @@ func (a *app) changeList() *cobra.Command {
 		Use:     "list",
 		Short:   "list changes",
 		Example: "  interlock change list\n  interlock change list --repo ../other --state all --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
 		if !slices.Contains([]string{"open", "merged", "closed", "all"}, state) {
 			return &usageError{"--state " + text.Quote(state) + ": " + text.Known(state, "open", "merged", "closed", "all"), "interlock change list --state all"}

@@ -42,7 +42,7 @@ func (a *app) claimShow() *cobra.Command {
 A claim that is held by another installation is watched from the first look on. A living holder
 moves it every 4 minutes; one that was seen unmoved for 16 minutes is taken over by the next run.`,
 		Example: "  interlock claim show 7\n  interlock claim show --all --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 	}, func(ctx context.Context, args []string) error {
 		if all == (len(args) == 1) {
 			return &usageError{"name one issue, or --all", "interlock claim show --all"}

@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,7 @@ type app struct {
 	started bool     // the command line was understood; what fails now is not its fault
 	color   string   // --color as typed
 	exit    int      // the code of a command that did what it was asked, and has more to say than 0
+	filed   int64    // the issue that the command filed before it worked it
 	git     *git.Git // found at the first need
 	show    *progress.Show
 
@@ -89,6 +91,9 @@ func (a *app) finish(ctx context.Context, err error) int {
 	}
 	p := explain(ctx, err, a.args)
 	p.Next = carry(p.Next, a.args)
+	if a.filed > 0 && (p.Safe == nothingChanged || p.Safe == "nothing was started") {
+		p.Safe = fmt.Sprintf("issue %d is filed; nothing was started", a.filed)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.json || slices.Contains(a.args, "--json") {
@@ -198,6 +203,11 @@ func (a *app) root() *cobra.Command {
 		return a.colourKnown()
 	}
 	root.AddCommand(a.commands()...)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = topics       // its own answer to a command that there is not is no error
+		root.RemoveCommand(help) // it has no manual page; cobra adds it again
+	}
 	a.offers().Attach(root)
 	return root
 }

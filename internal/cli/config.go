@@ -35,7 +35,7 @@ func (a *app) configShowCommand() *cobra.Command {
 		Long: `show decides each setting as "interlock run" with the same flags would, and says where its value
 comes from: a flag, a line of a file (BRANCH:FILE is the repository's, on that branch), or the default.`,
 		Example: "  interlock config show\n  interlock config show --lane build --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, nil)
 	repoFlag(c, &repo)
 	typed := settingFlags(c)
@@ -78,7 +78,7 @@ func (a *app) configSchemaCommand() *cobra.Command {
 		Use:     "schema",
 		Short:   "print the JSON Schema of a configuration, for editors",
 		Example: "  interlock config schema\n  interlock config schema --operator",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(context.Context, []string) error {
 		data, err := policy.Schema(whoseFile(operator))
 		if err != nil {
@@ -109,7 +109,7 @@ branch where it is another; or just FILE, as a repository's. It names all mistak
 its line and what was probably meant, and exits 2 if there are any. Programs of checks that are known
 not to be there are mistakes; what only a shell in the sandbox can tell is said.`,
 		Example: "  interlock config check\n  interlock config check .interlock/config.yaml --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 	}, func(ctx context.Context, args []string) error {
 		r, own := settings.NewReport(a.env.Environ), a.ownFile()
 		if len(args) == 1 {

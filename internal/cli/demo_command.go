@@ -13,7 +13,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Long: `demo makes a small repository with a failing test and an issue, and works the issue with a
 scripted agent through the same engine as everything else. Nothing of yours is touched.`,
 		Example: "  interlock demo\n  interlock demo --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
 		return runDemo(ctx, a)
 	})

@@ -19,7 +19,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `doctor tries what Interlock stands on: platform, git, the state directory, bubblewrap, namespaces,
 Landlock, seccomp, cgroups and their limits. It exits 0 when unattended work is possible here, else 7 with the remedies.`,
 		Example: "  interlock doctor\n  interlock doctor --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
 		state, own := a.examineState, a.examineOwn()
 		if len(own) > 0 && a.state == "" {

@@ -23,8 +23,11 @@ writes .interlock/config.yaml into the work tree. It counts when it is committed
 With --operator it writes your own file instead: agent, variables, sandbox, limits. A file that is
 there is left alone, unless --force is given.`,
 		Example: "  interlock init\n  interlock init --print\n  interlock init --operator",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
+		if show && a.json {
+			return &usageError{"--print prints the file as it is, so --json does not go with it", "interlock init --print"}
+		}
 		p, err := a.propose(ctx, repo, operator)
 		if err != nil {
 			return err

@@ -39,7 +39,13 @@ with gh, a title and a body are given by --title and --body, or --body-file with
 --text, or --text-file, they are one text: its first line is the title.`,
 		Example: "  interlock issue new --repo . --title 'Sum is wrong for negative numbers' --label bug\n" +
 			"  interlock issue new --title 'Say what a retry does' --body-file notes.md --json",
-		Args: cobra.NoArgs,
+		Args: func(c *cobra.Command, args []string) error {
+			err := atMost(0)(c, args)
+			if err != nil && !c.Flags().Changed("title") { // a title that was typed as an argument
+				return &usageError{err.Error(), "interlock issue new --title " + text.Quote(strings.Join(args, " "))}
+			}
+			return err
+		},
 	}, func(ctx context.Context, _ []string) error {
 		title, full, err := input.Issue(title, a.text("body", body, file), a.text("text", one, oneFile))
 		if err == nil {
@@ -97,7 +103,7 @@ func (a *app) issueList() *cobra.Command {
 		Use:     "list",
 		Short:   "list issues",
 		Example: "  interlock issue list\n  interlock issue list --repo ../other --label bug --state all --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
 		if !slices.Contains([]string{"open", "closed", "all"}, state) {
 			return &usageError{"--state " + text.Quote(state) + ": " + text.Known(state, "open", "closed", "all"), "interlock issue list --state all"}

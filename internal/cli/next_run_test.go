@@ -19,7 +19,6 @@ var notTyped = map[string]string{
 	"interlock --state-dir DIR doctor": "where the state is on a filesystem that cannot be written to",
 	"quota":                            "not ours, and not on every machine",
 	"interlock config check":           "exits 2 where there are mistakes: that is what it is for; it is typed below",
-	"interlock run --text X X":         "an example, whose agent and checks are to be put in their place",
 	"interlock cancel X --state-dir ITS_STATE_DIRECTORY": "of another state directory of this machine, whose place is not known; TestBreakOfLiving has that",
 	"git commit --allow-empty -m 'First commit'":         "where nothing was committed yet: typed below for the repository by its path",
 	"git switch BRANCH": "where HEAD is detached: typed below for the repository by its path",
@@ -189,6 +188,7 @@ func (y *typist) ofRepositories() {
 	if head := y.git("-C", empty, "log", "--format=%s"); head != "first commit" {
 		y.t.Errorf("the commit that was said: %q", head)
 	}
+	y.next(y.provoke(2, "issue", "new", "Title", "--repo", empty), 0, "2")
 	other := newProject(y.t, quick, "")
 	other.state = y.state
 	other.must(8, other.work("--command", "exit 1", "--attempts", "1")...)

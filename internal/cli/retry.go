@@ -70,7 +70,7 @@ func (a *app) retry(ctx context.Context, repo, word, reason string, later bool, 
 	if err != nil {
 		return err
 	}
-	req, err := request(which{issue: r.Issue}, set)
+	req, err := a.request(which{issue: r.Issue}, set)
 	if err != nil {
 		return err
 	}

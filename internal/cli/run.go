@@ -26,20 +26,18 @@ const runExample = "interlock run --repo . --issue 1 " + runFlags
 // runFlags are an agent and a check, as an example.
 const runFlags = "--command ./agent.sh --checks 'go test ./...'"
 
-// example is a command line that works the issue that is meant. It names no repository: the one
-// that was typed is carried over.
-func (w which) example() string {
-	switch {
-	case w.next:
-		return "interlock run --next " + runFlags
-	case w.issue > 0:
-		return fmt.Sprintf("interlock run %d %s", w.issue, runFlags)
+// lacks is a usage error of a run for which something was not said: what was typed is kept, and
+// only what is missing is added.
+func (a *app) lacks(err error, s *policy.Settings) error {
+	next := "interlock " + text.QuoteAll(a.args)
+	if s.Of("agent.command").Value == nil {
+		next += " --command ./agent.sh"
 	}
-	return "interlock run --issue 1 " + runFlags
+	if s.Of("checks").Value == nil {
+		next += " --checks 'go test ./...'"
+	}
+	return &usageError{err.Error(), next}
 }
-
-// lacks is a usage error of `interlock run` for the issue that is meant: something was not said.
-func (w which) lacks(err error) error { return &usageError{err.Error(), w.example()} }
 
 func (a *app) runCommand() *cobra.Command {
 	var repo, task, taskFile string
@@ -67,7 +65,7 @@ the settings that it was started with: only flags change them.`,
 		Example: "  interlock run 1\n  interlock run --next\n  " + runExample + "\n" +
 			"  interlock run --next --command 'my-agent --task -' --checks 'go vet ./...' --checks 'go test ./...' --wait 60s\n" +
 			"  interlock run --issue 7 --lane build --command ./agent.sh --checks 'make test' --allow-no-tests --json",
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 	}, nil)
 	repoFlag(c, &repo)
 	c.Flags().Int64Var(&issue, "issue", 0, "the issue to work")
@@ -114,7 +112,7 @@ func (a *app) fileTask(ctx context.Context, repo, task, file string, typed polic
 		return which{}, err
 	}
 	if err := s.Missing(); err != nil {
-		return which{}, &usageError{err.Error(), "interlock run --text " + text.Quote(title) + " " + runFlags}
+		return which{}, a.lacks(err, s)
 	}
 	f, err := a.restored(ctx, repo)
 	if err != nil {
@@ -125,9 +123,9 @@ func (a *app) fileTask(ctx context.Context, repo, task, file string, typed polic
 		err = a.restore(ctx, f)
 	}
 	if err == nil {
-		kind := "filed"
-		if !made {
-			kind = "found"
+		kind := "found"
+		if made {
+			kind, a.filed = "filed", is.Number
 		}
 		a.progress()(engine.Notice{At: a.env.Now(), Issue: is.Number, Kind: kind, Text: text.Quote(is.Title)})
 	}
@@ -149,7 +147,7 @@ func (a *app) run(ctx context.Context, repo string, w which, typed policy.Values
 	if err != nil {
 		return err
 	}
-	req, err := request(w, s)
+	req, err := a.request(w, s)
 	if err != nil {
 		return err
 	}
@@ -166,7 +164,7 @@ func (a *app) run(ctx context.Context, repo string, w which, typed policy.Values
 }
 
 // request says the settings in the engine's words.
-func request(w which, s *policy.Settings) (engine.Request, error) {
+func (a *app) request(w which, s *policy.Settings) (engine.Request, error) {
 	plan, err := s.Plan()
 	if err != nil {
 		return engine.Request{}, err
@@ -175,7 +173,7 @@ func request(w which, s *policy.Settings) (engine.Request, error) {
 		Issue: w.issue, Next: w.next, Base: s.Text("base"), Wait: s.Span("wait"), Plan: plan, Onto: s.Onto,
 	}
 	if err := s.Missing(); err != nil {
-		req.Missing = w.lacks(err)
+		req.Missing = a.lacks(err, s)
 	}
 	return req, nil
 }

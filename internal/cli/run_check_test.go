@@ -35,7 +35,7 @@ func asked(t *testing.T, args ...string) (engine.Request, error) {
 	if err != nil {
 		return engine.Request{}, err
 	}
-	req, err := request(w, policy.Settle(policy.Layers{Typed: values}))
+	req, err := (&app{args: append([]string{"run"}, args...)}).request(w, policy.Settle(policy.Layers{Typed: values}))
 	if err == nil {
 		err = req.Missing
 	}
@@ -127,7 +127,7 @@ func TestRequestRefused(t *testing.T) {
 // TestNextIsForTheIssue: what is to be typed is for the issue that was typed.
 func TestNextIsForTheIssue(t *testing.T) {
 	t.Parallel()
-	for typed, want := range map[string]string{"2": "interlock run 2 --command ", "--issue=3": "interlock run 3 --command ", "--next": "interlock run --next --command "} {
+	for typed, want := range map[string]string{"2": "interlock run 2 --command ", "--issue=3": "interlock run --issue=3 --command ", "--next": "interlock run --next --command "} {
 		_, err := asked(t, typed)
 		var usage *usageError
 		if !errors.As(err, &usage) || !strings.HasPrefix(usage.next, want) || Check(words(strings.TrimPrefix(usage.next, "interlock "))) != nil {

@@ -27,7 +27,7 @@ func (a *app) runsCommand() *cobra.Command {
 		Use:     "runs",
 		Short:   "list runs, newest first",
 		Example: "  interlock runs\n  interlock runs --repo . --live --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
 		if limit < 1 {
 			return &usageError{"--limit has to be at least 1", "interlock runs --limit 20"}

@@ -48,7 +48,7 @@ func (a *app) stateCheckCommand() *cobra.Command {
 nothing is changed, and interlock state restore puts a copy back. It also says whether an older
 copy was put in its place, from which number on fences are handed out, and which copies are kept.`,
 		Example: "  interlock state check\n  interlock state check --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
 		s, err := a.openWhatIsThere(ctx)
 		if err != nil {

@@ -13,7 +13,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "say what this binary was built from",
 		Example: "  interlock version\n  interlock version --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(context.Context, []string) error {
 		v := view.Built()
 		return a.print(v, v.Text())

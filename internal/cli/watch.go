@@ -27,7 +27,7 @@ says how, and exits as "interlock run" did. Without an argument it follows the n
 being driven. It changes nothing: Ctrl-C ends the watch, not the run. A run that nobody drives any
 more ends the watch with exit 1, and the command that goes on.`,
 		Example: "  interlock watch\n  interlock watch 1\n  interlock watch 1 --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 	}, func(ctx context.Context, args []string) error {
 		s, err := a.openStore(ctx)
 		if err != nil {

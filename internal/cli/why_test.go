@@ -265,7 +265,7 @@ func TestRetryOfLiving(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, slowAgent, "slowly")
 	first := p.start(p.work()...)
-	if out := p.must(1, "retry", "1", "--repo", p.repo); !strings.Contains(out, "has not ended") || len(p.runs()) != 1 {
+	if out := p.must(1, "retry", "1", "--repo", p.repo); !strings.Contains(out, "has not ended") || !strings.Contains(out, "next: interlock watch "+p.runs()[0].ID) || len(p.runs()) != 1 {
 		t.Errorf("while it is worked:\n%s", out)
 	}
 	// Who ends the watch does not end the run.

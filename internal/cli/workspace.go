@@ -117,7 +117,7 @@ func (a *app) workspaceList() *cobra.Command {
 imported (it is in Interlock's own repository, which is never pruned), or "not imported": then it
 may be nowhere else, and the workspace is removed by nobody but you, by name.`,
 		Example: "  interlock workspace list\n  interlock workspace list 1 --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 	}, func(ctx context.Context, args []string) error {
 		return a.withKeeper(ctx, func(k *retention.Keeper, s *sqlite.Store) error {
 			only := ""
@@ -216,7 +216,7 @@ work is read back from their repository at this moment, or is none; logs after r
 what a removal that was killed has left. A run does the same beside its work. What is kept, or may
 be nowhere else, is never removed.`,
 		Example: "  interlock workspace sweep\n  interlock workspace sweep --now --imported --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 	}, func(ctx context.Context, _ []string) error {
 		return a.withKeeper(ctx, func(k *retention.Keeper, _ *sqlite.Store) error {
 			swept, err := k.Sweep(ctx, retention.Hint{AnyAge: anyAge, Imported: imported})

@@ -66,11 +66,15 @@ func (e *Engine) implement(h *hold, t *task, r run.Run) (run.Run, error) {
 
 // spent parks a run whose attempts are used up.
 func (e *Engine) spent(r run.Run) run.Event {
+	then := "mend the issue, the agent or the checks; to have one session more all the same: interlock retry " + r.ID
+	if r.AllowWith != "" {
+		then = "mend the issue or the agent; if that may be pushed after all: interlock retry " + r.ID + " " + r.AllowWith
+	}
 	return run.ParkedBecause{
 		Reason: fmt.Sprintf("%d of %d attempts are used; the last one: %s", r.Spent, r.Plan.Attempts, strings.TrimPrefix(r.Reason, fmt.Sprintf("attempt %d: ", r.Attempt))),
 		Say:    fmt.Sprintf("%d of %d attempts are used, and none brought work that passes.", r.Spent, r.Plan.Attempts),
 		Next:   "interlock logs " + r.ID,
-		Then:   "mend the issue, the agent or the checks; to have one session more all the same: interlock retry " + r.ID,
+		Then:   then,
 		Exit:   run.ExitFailed, Precond: eligibility.Precondition(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"interlock/internal/claim"
 	"interlock/internal/run"
 	"interlock/internal/store"
 	"interlock/internal/text"
@@ -31,10 +32,7 @@ func (e *Engine) Retry(ctx context.Context, id, reason string) (Retried, error) 
 		return Retried{Run: r}, err
 	}
 	if r.State.Live() {
-		return Retried{Run: r}, &Refusal{
-			Exit: run.ExitRefused, What: fmt.Sprintf("run %s of issue %d has not ended: it is %s (%s)", r.ID, r.Issue, r.State, r.Reason),
-			Safe: "nothing was changed", Next: fmt.Sprintf("interlock run --repo %s --issue %d", text.Quote(e.RepoPath), r.Issue),
-		}
+		return Retried{Run: r}, e.notEnded(ctx, r)
 	}
 	last, err := e.look.Last(ctx, r.Issue)
 	switch {
@@ -62,6 +60,23 @@ func (e *Engine) Retry(ctx context.Context, id, reason string) (Retried, error) 
 		err = held.Refusal(0, e.RepoPath)
 	}
 	return done, err
+}
+
+// notEnded refuses to work again what still goes on: who drives it is watched, and what nobody
+// drives is gone on with.
+func (e *Engine) notEnded(ctx context.Context, r run.Run) error {
+	d, err := claim.Drives(ctx, e.Store, e.Holder, r)
+	if err != nil {
+		return err
+	}
+	refusal := &Refusal{
+		Exit: run.ExitRefused, What: fmt.Sprintf("run %s of issue %d has not ended: it is %s (%s)", r.ID, r.Issue, r.State, r.Reason),
+		Safe: "nothing was changed", Next: fmt.Sprintf("interlock run --repo %s --issue %d", text.Quote(e.RepoPath), r.Issue),
+	}
+	if d.By != "" && !d.Gone {
+		refusal.What, refusal.Next = refusal.What+"; "+d.By+" works on it", "interlock watch "+r.ID
+	}
+	return refusal
 }
 
 // openToRetry refuses to work again what has a change, unless that was turned down.

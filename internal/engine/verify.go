@@ -47,6 +47,7 @@ func (e *Engine) verify(h *hold, r run.Run) (run.Run, error) {
 	r, err = h.Apply(r, run.Verified{
 		Verdict: v, Precond: eligibility.Precondition(r.Task.Digest, r.Base.Commit.Hash, r.Plan),
 		Next: fmt.Sprintf("git --git-dir %s show %s", text.Quote(e.repo.Dir()), r.Head.Hash),
+		Then: "to propose it: type the command again without --lane, or with --lane propose", // only lane build rests here
 	})
 	if err != nil {
 		return r, err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 	"interlock/internal/run"
 	"interlock/internal/scope"
 	"interlock/internal/secret"
+	"interlock/internal/text"
 )
 
 // Guard looks at what is to leave one repository. All fields are required. It is safe for use by many
@@ -83,6 +85,35 @@ func (g *Guard) inScope(ctx context.Context, r run.Run) (run.Event, error) {
 	g.Say(r, "out of scope", "%s", first)
 	return run.Failed{
 		Reason:   fmt.Sprintf("attempt %d: out of scope: %s (%d in all)", r.Attempt, first, len(found)),
-		Findings: b.String(),
+		Findings: b.String(), AllowWith: g.allowPaths(r, found),
 	}, nil
+}
+
+// allowPaths are the flags with which all that was found would be allowed; "" where no flag allows it,
+// or where the names are not ones to be typed.
+func (g *Guard) allowPaths(r run.Run, found []scope.Finding) string {
+	paths := slices.Clone(r.Plan.AllowPaths) // what is typed takes the place of what was
+	for _, f := range found {
+		_, protected := scope.Protected(f.Path)
+		if _, err := scope.ParseAllow([]string{f.Path}); err != nil || !protected || f.Rule == scope.RuleGitlink ||
+			text.Line(f.Path) != f.Path || g.Known(r.Plan).Redact(f.Path) != f.Path {
+			return ""
+		}
+		paths = append(paths, f.Path)
+	}
+	return flags("--allow-path", paths)
+}
+
+// flags are a flag with each of some values, as they are typed; "" for more than anybody would type.
+func flags(flag string, values []string) string {
+	var all []string
+	for _, v := range values {
+		if word := flag + " " + text.Quote(v); !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	if len(all) > shown {
+		return ""
+	}
+	return strings.Join(all, " ")
 }

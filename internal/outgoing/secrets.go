@@ -101,8 +101,20 @@ func (g *Guard) withoutSecrets(ctx context.Context, r run.Run) (run.Event, error
 	return run.Failed{
 		Reason: fmt.Sprintf("attempt %d: a secret would be pushed: %s (%d in all); if it is none: --allow-secret %s",
 			r.Attempt, first, f.count, f.found[0].hit.Entry()),
-		Findings: b.String(),
+		Findings: b.String(), AllowWith: f.allowWith(r.Plan.AllowSecrets),
 	}, nil
+}
+
+// allowWith are the flags with which all that was found would be allowed, "" where it is too much.
+func (f *finder) allowWith(before []string) string {
+	if f.count > len(f.found) {
+		return ""
+	}
+	entries := slices.Clone(before) // what is typed takes the place of what was
+	for _, p := range f.found {
+		entries = append(entries, p.hit.Entry())
+	}
+	return flags("--allow-secret", entries)
 }
 
 // finder is told what commits bring, and keeps where the secrets in it are.

@@ -206,7 +206,11 @@ func TestWhatIsSafe(t *testing.T) {
 			nil, retention.Open, "commits of refs/heads/other in it were not imported"},
 		"a packed branch": {"git checkout -q -b other; " + commits + "; git add two; git commit -qm two; git checkout -q interlock/issue-1; git pack-refs --all",
 			nil, retention.Open, "commits of refs/heads/other in it were not imported"},
-		"a stash":               {"echo x >> .gitignore; git stash -q", nil, retention.Open, "commits of refs/stash"},
+		"a stash": {"echo x >> .gitignore; git stash -q", nil, retention.Open, "commits of refs/stash"},
+		"a stash below a stash": {"for i in 1 2; do echo $i >> .gitignore; git stash -q; done; git update-ref -d refs/stash --no-deref 2>/dev/null; mkdir -p .git/logs/refs; printf 'a\\nb\\n' > .git/logs/refs/stash",
+			nil, retention.Open, "stash below the newest"},
+		"a file in a submodule": {"git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib; git commit -qm lib; mkdir -p lib/deep; echo x > lib/deep/work",
+			nil, retention.Open, "what lies in the submodule lib was not imported"},
 		"a repository in it":    {commits + "; git init -q sub/own; git -C sub/own commit -q --allow-empty -m own", nil, retention.Open, "a git repository of its own, which no import takes: sub/own"},
 		"a work tree beside it": {commits + "; git worktree add -q \"$HOME/beside\"", nil, retention.Open, ".git/worktrees"},
 		"refs elsewhere":        {commits + "; touch .git/commondir", nil, retention.Open, ""},
@@ -250,6 +254,23 @@ func TestWhatIsSafe(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestAnotherPath: a state that is reached by another path than when the work was done holds the same work.
+func TestAnotherPath(t *testing.T) {
+	t.Parallel()
+	s := newState(t)
+	s.attempt(commits)
+	s.rest(run.Parked, "")
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(s.dir, link))
+	s.keep.State = link
+	if list, all := s.works(); !slices.Equal(list, []string{"1 " + string(retention.Open)}) {
+		t.Errorf("%q: %+v", list, all)
+	}
+	if swept := s.sweep(retention.Hint{AnyAge: true, Imported: true}); len(swept.Workspaces) != 0 {
+		t.Errorf("swept: %+v", swept)
 	}
 }
 

@@ -172,7 +172,7 @@ func (r *Run) sessionStarted(e SessionStarted) error {
 	r.Attempt++
 	r.Spent++
 	r.Running = true
-	r.Sandbox = e.Sandbox
+	r.Sandbox, r.AllowWith = e.Sandbox, ""
 	r.Reason = fmt.Sprintf("attempt %d: the agent works", r.Attempt)
 	return nil
 }
@@ -227,6 +227,7 @@ func (r *Run) failed(e Failed) error {
 		return errors.New("work that was delivered cannot fail any more")
 	}
 	r.State, r.Findings, r.Reason, r.Effects, r.Running = Implementing, e.Findings, e.Reason, nil, false
+	r.AllowWith = e.AllowWith
 	r.tip(e.Tip)
 	return nil
 }
@@ -249,7 +250,7 @@ func (r *Run) verified(e Verified) error {
 	}
 	r.State, r.Reason, r.Findings = Landing, "the checks passed", ""
 	if r.Plan.Lane == LaneBuild {
-		r.Precond, r.Next = e.Precond, e.Next
+		r.Precond, r.Next, r.Then = e.Precond, e.Next, e.Then
 		r.note("built", fmt.Sprintf("Built %s on %s; the checks passed. Lane build: nothing was pushed.", v.Head.Hash, r.Base.Branch))
 		r.giveBack()
 		return nil

@@ -53,6 +53,8 @@ type Failed struct {
 	Reason   string `json:"reason"`
 	Findings string `json:"findings"`
 	Tip      string `json:"tip"` // where the next attempt starts; "" keeps the present tip
+
+	AllowWith string `json:"allow_with,omitempty"` // as in Run
 }
 
 // Verified: the checks have spoken of the exact head.
@@ -60,6 +62,8 @@ type Verified struct {
 	Verdict Verdict `json:"verdict"`
 	Precond string  `json:"precond"` // what a run that ends with the verdict depends on
 	Next    string  `json:"next"`    // where its work is found
+
+	Then string `json:"then,omitempty"` // what to do after it
 }
 
 // BaseMoved: the base branch has moved and the head no longer merges into it.

@@ -179,6 +179,8 @@ type Run struct {
 	Allowed  int    `json:"allowed,omitempty"` // what a person has raised Plan.Attempts to, by a retry; 0: nothing
 	Running  bool   `json:"running,omitempty"` // the newest session is counted and has not been heard of again
 	Findings string `json:"findings,omitempty"`
+	// AllowWith are the flags with which the operator allows what refused the last attempt; "" where none do.
+	AllowWith string `json:"allow_with,omitempty"`
 
 	Base     Base     `json:"base"`
 	Branch   string   `json:"branch,omitempty"`
