@@ -33,11 +33,6 @@ type Survey struct {
 	Digest string
 }
 
-// Add puts two surveys together; the digest is lost.
-func (s Survey) Add(t Survey) Survey {
-	return Survey{Files: s.Files + t.Files, Bytes: s.Bytes + t.Bytes}
-}
-
 // Look looks through a tree. visit, if there is one, is called with each entry's path from the top.
 // A tree that is not there is fs.ErrNotExist, one that is too deep ErrDeep.
 func Look(ctx context.Context, dir string, visit func(name string, d fs.FileInfo)) (Survey, error) {
