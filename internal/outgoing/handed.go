@@ -39,9 +39,12 @@ func (g *Guard) Hand(r run.Run) error {
 	return statedir.WriteRecord(path, noted)
 }
 
-// handedTo are the values of variables that are handed to the agents of a run.
+// handedTo are the values of variables that are handed to the agents of a run, but for those that are
+// too short to be looked for.
 func (g *Guard) handedTo(r run.Run) []secret.Value {
-	return slices.DeleteFunc(Values(g.Env, r.Plan.Env), func(v secret.Value) bool { return !slices.Contains(r.Plan.Env, v.Name) })
+	return slices.DeleteFunc(Values(g.Env, r.Plan.Env), func(v secret.Value) bool {
+		return !slices.Contains(r.Plan.Env, v.Name) || len(v.Text) < secret.MinValue
+	})
 }
 
 // handedFile is one for each issue: a run goes on from what the runs before it have left.
